@@ -15,8 +15,8 @@ use tollgate_provider::Hint;
 
 use crate::footprint::resident_bytes;
 use crate::options::Effort;
-use crate::side::BenchOperation;
-use crate::solo::SoloValue;
+use crate::single::SoloValue;
+use crate::subject::BenchOperation;
 
 pub(crate) const TOKIO_QUEUE: &str = "tokio mpsc";
 pub(crate) const NONE_REFUSED: &str = "as many calls";

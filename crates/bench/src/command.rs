@@ -13,7 +13,7 @@ use tollgate::{Level, Limit, Limiter, Limits, NewEntity};
 
 use crate::options::Effort;
 use crate::scratch::Scratch;
-use crate::solo::SoloValue;
+use crate::single::SoloValue;
 
 const ENTITIES: usize = 100_000;
 const CALLS: u64 = 1_000_000;

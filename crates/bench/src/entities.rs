@@ -6,7 +6,7 @@ use anyhow::{Context, Result};
 use tollgate::{Level, Limit, LimitBuilder, LimitSet, Limiter, Limits, NewEntity, demand};
 
 use crate::keys;
-use crate::side::{BenchOperation, each};
+use crate::subject::{BenchOperation, each};
 
 /// More a second than any loop can take.
 const PLENTY: u64 = 1_000_000_000;

@@ -11,7 +11,7 @@ use tollgate::file::{Durability, FileStore};
 use tollgate::{Level, Limit, Limiter, Limits, demand};
 
 use crate::scratch::Scratch;
-use crate::side::{BenchOperation, each};
+use crate::subject::{BenchOperation, each};
 
 /// The names of the other sides.
 pub(crate) const SQLITE: &str = "bare SQLite";

@@ -7,10 +7,10 @@ use std::process::Command;
 
 use anyhow::{Context, Result, ensure};
 
-use crate::finding::{BenchResult, Threshold};
 use crate::options::Effort;
+use crate::result::{BenchResult, Threshold};
 use crate::rows::{self, BenchRow};
-use crate::side::{self, Peer};
+use crate::subject::{self, Peer};
 
 /// Builds something that holds so many keys, and keeps it alive.
 pub(crate) type Fill = fn(u64) -> Result<Box<dyn Any>>;
@@ -92,7 +92,7 @@ pub(crate) fn measure_here(target: &str, keys: u64) -> Result<()> {
         _ => None,
     });
     let row = row.with_context(|| format!("no row about memory is called {name:?}"))?;
-    let fill = side::pick(peer, row.ours.as_ref(), row.peer.as_ref())
+    let fill = subject::pick(peer, row.ours.as_ref(), row.peer.as_ref())
         .with_context(|| format!("{name} has no side {peer:?}"))?;
     let before = resident_bytes()?;
     let filled = fill(keys)?;

@@ -8,7 +8,7 @@ use tollgate::demand;
 
 use crate::meter::{self, TimeKind};
 use crate::options::Effort;
-use crate::solo::SoloValue;
+use crate::single::SoloValue;
 use crate::wake::{one_slot, runtime, until_waiting};
 
 /// As many threads, and as many tasks again.

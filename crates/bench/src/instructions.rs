@@ -8,9 +8,9 @@ use std::process::Command;
 
 use anyhow::{Context, Result, ensure};
 
-use crate::finding::{BenchResult, Threshold};
+use crate::result::{BenchResult, Threshold};
 use crate::rows;
-use crate::side::{self, BenchOperation, ensure_admitted};
+use crate::subject::{self, BenchOperation, ensure_admitted};
 
 const FEW: u64 = 1_000;
 const MANY: u64 = 11_000;
@@ -49,7 +49,7 @@ impl Instructions {
 pub(crate) fn count_here(target: &str, times: u64) -> Result<()> {
     let (name, peer) = target.split_once('@').unwrap_or((target, ""));
     let contest = rows::contest(name)?;
-    let build = side::pick(peer, contest.ours.as_ref(), contest.peer.as_ref())
+    let build = subject::pick(peer, contest.ours.as_ref(), contest.peer.as_ref())
         .with_context(|| format!("{name} has no side {peer:?}; write {name}@PEER for a peer's"))?;
     let mut operation = build()?;
     // The first calls fill caches and tables that are there for good: not part of an operation.

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::finding::BenchResult;
+use crate::result::BenchResult;
 
 /// A list of `{name, value, unit, bar, holds}`; null stands for what was not measured and for no bar.
 pub(crate) fn render(findings: &[BenchResult]) -> String {
@@ -23,7 +23,7 @@ fn row(finding: &BenchResult) -> Value {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::finding::Threshold;
+    use crate::result::Threshold;
 
     #[test]
     fn a_ratio_row_carries_the_ratio() {

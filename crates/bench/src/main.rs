@@ -8,11 +8,9 @@
 
 mod batches;
 mod command;
-mod company;
-mod contest;
+mod comparison;
 mod entities;
 mod files;
-mod finding;
 mod footprint;
 mod idle;
 mod instructions;
@@ -21,18 +19,20 @@ mod keys;
 mod many_buckets;
 mod meter;
 mod options;
-mod ours;
 mod peers;
 mod processes;
 mod refused_calls;
+mod result;
 mod rows;
 mod scratch;
 mod servers;
-mod side;
+mod single;
 mod slow_down;
-mod solo;
+mod subject;
+mod subjects;
 mod table;
 mod tables;
+mod threaded;
 mod viewing;
 mod wake;
 
@@ -40,8 +40,8 @@ use std::process::ExitCode;
 
 use anyhow::{Context, Result};
 
-use finding::BenchResult;
 use options::{BenchOptions, BenchRequest};
+use result::BenchResult;
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();

@@ -9,7 +9,7 @@ use tollgate::store::Key;
 use crate::meter;
 use crate::options::Effort;
 use crate::processes::{HotOperation, RESOURCE, TempStore};
-use crate::solo::SoloValue;
+use crate::single::SoloValue;
 
 const FEW: u64 = 1_000;
 const MANY: u64 = 1_000_000;

@@ -17,8 +17,8 @@ use tollgate_core::Usage;
 
 use crate::meter;
 use crate::options::Effort;
-use crate::side::{BenchOperation, each};
-use crate::solo::SoloValue;
+use crate::single::SoloValue;
+use crate::subject::{BenchOperation, each};
 
 /// The name of the other side.
 pub(crate) const MEMORY: &str = "memory of one process";

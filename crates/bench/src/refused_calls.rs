@@ -10,7 +10,7 @@ use anyhow::{Context, Result, ensure};
 use crate::command::{children_ms, program, run};
 use crate::options::Effort;
 use crate::scratch::Scratch;
-use crate::solo::SoloValue;
+use crate::single::SoloValue;
 
 /// How many calls each batch makes. Of those that are refused, each eleventh is, so that it is a tenth of the requests.
 const CALLS: usize = 22_000;

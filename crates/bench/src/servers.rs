@@ -11,7 +11,7 @@ use tollgate::{Level, Limit, Limiter, Limits, demand};
 use tollgate_redis_local::{RespReply, Server, ServerKind};
 
 use crate::options::Effort;
-use crate::solo::SoloValue;
+use crate::single::SoloValue;
 
 const PLENTY: u64 = 1_000_000_000;
 const ACQUIRES: u64 = 1_000;

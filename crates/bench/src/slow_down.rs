@@ -4,11 +4,11 @@ use std::fmt;
 
 use anyhow::{Context, Result, ensure};
 
-use crate::company::{SharedOperation, ns_each};
-use crate::finding::{BenchResult, Threshold};
 use crate::meter::TimeKind;
 use crate::options::Effort;
-use crate::side::Peer;
+use crate::result::{BenchResult, Threshold};
+use crate::subject::Peer;
+use crate::threaded::{SharedOperation, ns_each};
 
 /// Fewer turns than this say nothing.
 const TURNS_MIN: usize = 5;
@@ -130,7 +130,7 @@ impl fmt::Display for OneAndTwo {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::company::shared;
+    use crate::threaded::shared;
 
     fn work() -> bool {
         (0..1_000_u64).map(std::hint::black_box).sum::<u64>() > 0

@@ -1,6 +1,6 @@
 //! The one table: aligned, for eyes. What there is to say about a row goes below it, so that lines stay short.
 
-use crate::finding::BenchResult;
+use crate::result::BenchResult;
 
 const HEAD: [&str; 6] = ["name", "ours", "peer", "ratio", "bar", "holds"];
 
@@ -59,7 +59,7 @@ fn number(value: f64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::finding::Threshold;
+    use crate::result::Threshold;
 
     #[test]
     fn columns_line_up_and_missing_values_are_dashes() {

@@ -14,8 +14,8 @@ use tollgate_dynamo::{DynamoStore, DynamoStoreBuilder};
 use tollgate_dynamo_local::{Calls, Engine};
 
 use crate::options::Effort;
-use crate::side::{BenchOperation, each};
-use crate::solo::SoloValue;
+use crate::single::SoloValue;
+use crate::subject::{BenchOperation, each};
 
 /// What the peer of the acquire is called.
 pub(crate) const SDK: &str = "bare SDK";

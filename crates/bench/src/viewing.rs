@@ -13,7 +13,7 @@ use crate::meter;
 use crate::options::Effort;
 use crate::processes::TempStore;
 use crate::scratch::Scratch;
-use crate::solo::SoloValue;
+use crate::single::SoloValue;
 
 const ENTITIES: usize = 1_000_000;
 

@@ -14,7 +14,7 @@ use tollgate::{Limit, LimitSet, demand};
 
 use crate::meter;
 use crate::options::Effort;
-use crate::solo::SoloValue;
+use crate::single::SoloValue;
 
 /// Long enough for a waiter that stands in the queue to have fallen asleep.
 const FALL_ASLEEP: Duration = Duration::from_micros(200);

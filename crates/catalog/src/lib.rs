@@ -16,6 +16,8 @@ mod catalog;
 mod chain;
 #[cfg(feature = "conformance")]
 pub mod conformance;
+mod counts;
+mod disable;
 mod entity;
 mod error;
 mod keys;
@@ -26,14 +28,12 @@ mod page;
 mod random;
 mod registry;
 mod shared_set;
-mod survey;
-mod switch;
 mod ticket;
 mod token;
 mod transaction;
 mod ulid;
 mod usage;
-mod waiting;
+mod waiters;
 
 pub use audit::{Action, AuditEvent, Subject};
 pub use bucket::KEY_KEPT;
@@ -41,6 +41,8 @@ pub use cache::CacheStats;
 pub use capacity::{EntityCapacity, ResourceCapacity};
 pub use catalog::Catalog;
 pub use chain::{ChainLink, EntityChain};
+pub use counts::Counts;
+pub use disable::{Access, Cascade};
 pub use entity::{Entity, METADATA_MAX, NewEntity, TEXT_MAX};
 pub use error::{CatalogError, Result, Switchable};
 pub use limits::{
@@ -54,12 +56,10 @@ pub use registry::{
     Registry, RegistryBuilder, VersionRecord,
 };
 pub use shared_set::{Opening, REMOVED_MAX, SharedSet, UNWRITTEN};
-pub use survey::Counts;
-pub use switch::{Access, Cascade};
 pub use ticket::TICKET_KEPT;
 pub use token::TOKEN_BYTES_MAX;
 pub use tollgate_store::BucketStatus;
 pub use tollgate_store::records::{Cursor, Page};
 pub use tollgate_store::usage::Window;
 pub use usage::{LimitUsage, UsageQuery, UsageRow, UsageSummary, WindowUsage};
-pub use waiting::{SeenWaiter, WAITERS_SEEN_MAX, WaiterRecord};
+pub use waiters::{SeenWaiter, WAITERS_SEEN_MAX, WaiterRecord};

@@ -6,6 +6,7 @@
 mod app;
 mod args;
 mod asking;
+mod atomic_write;
 mod commands;
 mod context;
 mod demand_text;
@@ -18,7 +19,6 @@ mod mock_text;
 mod names;
 mod output;
 mod reading;
-mod rewrite;
 mod settings;
 mod store;
 mod time_text;

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use crate::plain::Credits;
+use crate::fast_bucket::Credits;
 use crate::{
     Costs, Denial, InlineVec, Limit, Limits, Packed, Ready, Shortage, SmallCosts, State, Status, Tick,
 };

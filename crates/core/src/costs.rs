@@ -1,6 +1,6 @@
 //! Costs: a demand, resolved against the limits it is for.
 
-use crate::row::INLINE;
+use crate::inline_vec::INLINE;
 use crate::{InlineVec, Limits};
 
 /// How many limits are few: what most sets have.

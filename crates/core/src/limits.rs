@@ -6,10 +6,10 @@ use std::mem::discriminant;
 use std::ops::Deref;
 use std::sync::Arc;
 
+use crate::fast_bucket::PlainRules;
+use crate::inline_vec::INLINE;
 use crate::machine::Machine;
 use crate::name::{HashedName, Tag};
-use crate::plain::PlainRules;
-use crate::row::INLINE;
 use crate::{AsDemand, CostSink, Costs, DemandError, Kind, Limit, LimitError, Name};
 
 /// The most limits that one set may have. A [cooldown](Limit::cooldown) behind them does not count.

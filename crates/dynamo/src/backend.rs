@@ -1,7 +1,7 @@
 //! The table as all that a limiter needs.
 
 use tollgate_core::Limits;
-use tollgate_store::ahead::bounds;
+use tollgate_store::prefetch::bounds;
 use tollgate_store::records::{Cursor, Item, ItemKey, Page, RecordsError, Write, check_keys};
 use tollgate_store::{
     Activity, Backend, BucketStatus, OwnedTransaction, Reply, Scope, StoreError, Transaction, TxnOutcome,

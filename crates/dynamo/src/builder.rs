@@ -12,7 +12,7 @@ use aws_sdk_dynamodb::config::{
 use aws_sdk_dynamodb::types::TableStatus;
 use aws_smithy_async::time::SharedTimeSource;
 use aws_smithy_types::retry::RetryConfig;
-use tollgate_store::ahead::Prefetch;
+use tollgate_store::prefetch::Prefetch;
 use tollgate_store::usage::UsageRetention;
 use tollgate_store::workers::{Reopened, Workers};
 use tollgate_store::{Clock, Reply};

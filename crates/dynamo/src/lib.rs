@@ -12,14 +12,14 @@ mod error;
 mod inner;
 mod records;
 mod service;
-mod shortcomings;
+mod service_error;
 mod store;
 mod table;
-mod trouble;
+mod table_warnings;
 
 pub use bucket::Chains;
 pub use builder::DynamoStoreBuilder;
 pub use error::DynamoOpenError;
 pub use inner::DynamoStore;
 pub use service::ServiceErrorCounts;
-pub use trouble::ServiceError;
+pub use service_error::ServiceError;

@@ -8,12 +8,12 @@ use tollgate_store::{
     forgotten_keys, is_forgotten,
 };
 
-use crate::applied;
-use crate::batch::{BucketId, WriteTxn};
+use crate::dedup;
 use crate::error::Abort;
 use crate::records;
 use crate::rows::{self, FileRow};
 use crate::sweep;
+use crate::txn::{BucketId, WriteTxn};
 
 /// What came of a call, and whether it was applied now or before.
 pub(crate) struct DedupOutcome {
@@ -26,7 +26,7 @@ impl WriteTxn<'_> {
     pub(crate) fn apply(&mut self, call: &Transaction<'_>, writes: &[Write]) -> Result<DedupOutcome, Abort> {
         call.check(writes)?;
         if let Some(id) = call.id
-            && let Some(done) = applied::find(self.connection, id)?
+            && let Some(done) = dedup::find(self.connection, id)?
         {
             return Ok(DedupOutcome { applied: TxnOutcome::Done(done), is_repeat: true });
         }
@@ -90,7 +90,7 @@ impl WriteTxn<'_> {
             self.set(step, row);
         }
         if let Some(id) = call.id {
-            applied::remember(self.connection, id, now, &done)?;
+            dedup::remember(self.connection, id, now, &done)?;
             self.sweep.calls_made += 1;
         }
         Ok(TxnOutcome::Done(done))

@@ -8,13 +8,13 @@ use tollgate_store::{
     TxnOutcome, WaitQueues,
 };
 
-use crate::batch::WriteTxn;
 use crate::error::without_tests;
 use crate::records;
+use crate::requests::{Apply, WriteRequest, WriteUsage};
 use crate::rows;
 use crate::scope::{self, OwnedScope};
 use crate::store::FileStore;
-use crate::work::{Apply, WriteRequest, WriteUsage};
+use crate::txn::WriteTxn;
 
 impl Records for FileStore {
     fn get_many<'a>(&'a self, keys: &'a [ItemKey]) -> Reply<'a, Result<Vec<Option<Item>>, RecordsError>> {

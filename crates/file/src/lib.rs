@@ -6,27 +6,25 @@
 //! All calls that wait while one commit is made are made together by the next: a crowd costs little more than one. A
 //! thread that would only wait for its own call makes the commit itself.
 
-mod applied;
 mod apply;
 mod backend;
-mod batch;
 mod builder;
 mod clock;
 mod clock_row;
 mod codec;
-mod desk;
-mod errand;
+mod commit_queue;
+mod dedup;
 mod error;
 mod identity;
 mod integrity;
-mod keeper;
 mod limits;
 mod log;
 mod open;
 mod pause;
-mod queues;
 mod reader;
 mod records;
+mod request;
+mod requests;
 mod rows;
 mod schema;
 mod scope;
@@ -34,7 +32,9 @@ mod select;
 mod store;
 mod stores;
 mod sweep;
-mod work;
+mod threads;
+mod txn;
+mod wait_queue;
 mod writer;
 
 pub use builder::{Durability, FileStoreBuilder};

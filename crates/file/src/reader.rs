@@ -5,12 +5,12 @@ use std::time::Duration;
 use rusqlite::Connection;
 use tollgate_store::usage::UsageRetention;
 
-use crate::batch::ReadView;
 use crate::clock::FileClock;
-use crate::desk::{Executor, FollowUp, Job};
+use crate::commit_queue::{Executor, FollowUp, Job};
 use crate::error::{TxnError, store_error};
 use crate::identity::Identity;
 use crate::limits::FileLimitsCache;
+use crate::txn::ReadView;
 
 /// The engine that reads.
 pub(crate) struct ReadExecutor {

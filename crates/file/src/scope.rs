@@ -5,11 +5,11 @@ use tollgate_store::records::{Cursor, Item, ItemKey, PAGE_MAX, Page};
 use tollgate_store::usage::bucket_of_usage;
 use tollgate_store::{Activity, BucketStatus, FORGET_MAX, Freed, Key, LivenessCache, Scope, forgotten_write};
 
-use crate::batch::{ReadView, WriteTxn};
 use crate::error::{Abort, TxnError};
 use crate::records::{self, page};
 use crate::rows::{self, FileRow, RawRow};
 use crate::select::Select;
+use crate::txn::{ReadView, WriteTxn};
 
 /// How many buckets have their usage written in one transaction.
 const WRITTEN_AT_ONCE: usize = 500;

@@ -11,12 +11,12 @@ use tollgate_store::{
     StoreError, StoredBucket, Transaction, TxnOutcome, WaitQueues,
 };
 
-use crate::batch::ReadView;
 use crate::builder::FileStoreBuilder;
-use crate::errand::{PendingReply, Request};
 use crate::error::{Abort, FileOpenError, without_tests};
-use crate::keeper::{StoreHandle, ThreadContext};
-use crate::work::{Apply, DetachedApply, ReadRequest};
+use crate::request::{PendingReply, Request};
+use crate::requests::{Apply, DetachedApply, ReadRequest};
+use crate::threads::{StoreHandle, ThreadContext};
+use crate::txn::ReadView;
 use crate::writer::WriteExecutor;
 
 /// Buckets and records in a file that all processes share which open it.

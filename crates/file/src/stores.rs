@@ -16,9 +16,9 @@ use rusqlite::config::DbConfig;
 use rusqlite::{Connection, TransactionState};
 use tollgate_store::{Mutex, MutexGuard, NoFork, PerProcess};
 
-use crate::desk::{CommitQueue, Executor, ForeignThread};
+use crate::commit_queue::{CommitQueue, Executor, ForeignThread};
 use crate::identity::Identity;
-use crate::keeper::ThreadContext;
+use crate::threads::ThreadContext;
 
 /// The stores of this process.
 #[derive(Default)]

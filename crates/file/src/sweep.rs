@@ -6,7 +6,7 @@ use tollgate_core::{Span, Tick};
 use tollgate_store::usage::UsageRetention;
 use tollgate_store::{Key, LivenessCache, StoredBucket};
 
-use crate::applied;
+use crate::dedup;
 use crate::error::{Abort, TxnError};
 use crate::limits::FileLimitsCache;
 use crate::records;
@@ -55,7 +55,7 @@ impl SweepState {
         let (buckets, calls) = (self.buckets_made.min(NEW_MAX), self.calls_made.min(NEW_MAX));
         (self.buckets_made, self.calls_made) = (0, 0);
         if calls > 0 {
-            self.call = applied::sweep(connection, &self.call, calls, now)?;
+            self.call = dedup::sweep(connection, &self.call, calls, now)?;
         }
         if buckets > 0 {
             for found in self.next(connection, buckets * SWEPT_PER_NEW)? {

@@ -8,15 +8,15 @@ use tollgate_core::{Span, Tick};
 use tollgate_store::usage::UsageRetention;
 use tollgate_store::{Clock, Freed};
 
-use crate::batch::WriteTxn;
 use crate::clock::FileClock;
-use crate::desk::{Executor, FollowUp, Job};
+use crate::commit_queue::{Executor, FollowUp, Job};
 use crate::error::{Abort, TxnError, is_busy, is_everybody_s, store_error};
 use crate::identity::Identity;
 use crate::limits::FileLimitsCache;
 use crate::log::WriteAheadLog;
 use crate::pause::pause;
 use crate::sweep::SweepState;
+use crate::txn::WriteTxn;
 
 /// How long to wait before looking again whether another process still writes; the first time, and from then on. SQLite
 /// itself waits up to a hundred times as long, and would hardly ever come in between the commits of a busy neighbour.

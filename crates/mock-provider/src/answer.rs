@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 use tollgate_provider::{Estimator, Tokens};
 
-use crate::refusal::MockReply;
+use crate::error_responses::MockReply;
 use crate::route::Endpoint;
 use crate::stream::Events;
 use crate::{Style, random};

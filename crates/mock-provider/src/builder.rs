@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use tollgate::{Clock, Limit, LimitBuilder, LimitsError, UNBOUNDED};
 
-use crate::desk::ProviderState;
+use crate::provider::ProviderState;
 use crate::{Outage, OutageKind, Stats, Style};
 
 pub(crate) const REQUESTS: &str = "requests";

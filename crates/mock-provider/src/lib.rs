@@ -35,10 +35,10 @@
 
 mod answer;
 mod builder;
-mod desk;
+mod error_responses;
 mod outage;
+mod provider;
 mod random;
-mod refusal;
 mod route;
 mod server;
 mod sleep;

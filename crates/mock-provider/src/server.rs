@@ -18,8 +18,8 @@ use tokio::task::JoinSet;
 use tollgate::{Span, Tick};
 
 use crate::answer;
-use crate::desk::{Admitted, MockRefusal, ProviderState};
-use crate::refusal::{MockReply, Wrong};
+use crate::error_responses::{MockReply, Wrong};
+use crate::provider::{Admitted, MockRefusal, ProviderState};
 use crate::route::{Endpoint, MockRoute};
 use crate::sleep;
 use crate::stats::{CallEnd, OpenCall};

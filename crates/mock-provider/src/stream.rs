@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::Style;
-use crate::refusal::MockReply;
+use crate::error_responses::MockReply;
 
 /// Events, one after the other.
 #[derive(Default)]

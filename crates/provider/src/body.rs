@@ -7,7 +7,7 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use crate::Tokens;
-use crate::fault::BodyError;
+use crate::error_codes::BodyError;
 use crate::usage::TokenCounts;
 
 /// How many bytes of a body are read. An answer of more says nothing about its call that headers do not.

@@ -24,8 +24,8 @@
 mod guide;
 
 mod body;
+mod error_codes;
 mod estimate;
-mod fault;
 mod fields;
 mod headers;
 mod hint;

@@ -7,7 +7,7 @@ use jiff::tz::TimeZone;
 use jiff::{Timestamp, ToSpan};
 
 use crate::body::{self, BodyFacts};
-use crate::fault::{BodyError, Cause};
+use crate::error_codes::{BodyError, Cause};
 use crate::headers::Headers;
 use crate::meters::{self, METERS_MAX};
 use crate::{Class, Failure, FatalKind, Hint, Response, Tokens, Until, wait};

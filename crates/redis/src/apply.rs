@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use tollgate_core::{Denial, Status, Tick};
-use tollgate_store::ahead::UsageDelta;
+use tollgate_store::prefetch::UsageDelta;
 use tollgate_store::records::{RecordsError, Write};
 use tollgate_store::{
     Clock, OpId, OwnedTransaction, QueuePlace, Step, StepOutcome, StoreError, Taken, Transaction, TxnOutcome,
@@ -13,13 +13,13 @@ use tollgate_store::{
 };
 
 use crate::ServerError;
-use crate::change::{Changes, Expiry};
+use crate::codec::{NARROW_MAX, RedisRow, may_have_waiters, text_of};
+use crate::commit::{Changes, Expiry};
 use crate::draft::{CommitPlan, DraftTxn, ValueSnapshot};
 use crate::inner::RedisInner;
-use crate::numbers::{self, StepMetering};
 use crate::queue::{InTurn, QueueStanding};
+use crate::script_args::{self, StepMetering};
 use crate::service::{CallTimer, LoadedScript, ScriptAnswer, SeenValues, TimedError};
-use crate::value::{NARROW_MAX, RedisRow, may_have_waiters, text_of};
 
 /// How often a change is worked out anew because others were quicker.
 const CONFLICTS_MAX: usize = 500;
@@ -211,7 +211,7 @@ impl RedisInner {
     /// The steps as the general script is told them, if they are something for it.
     fn numbers(&self, call: &Transaction<'_>, told: &[UsageDelta], now: Tick) -> Option<Vec<Vec<u8>>> {
         let of_step = |(index, step): (usize, &Step<'_>)| {
-            numbers::of_step(step, StepMetering::of(call.metered, told.get(index)), now)
+            script_args::of_step(step, StepMetering::of(call.metered, told.get(index)), now)
         };
         call.steps.iter().enumerate().map(of_step).collect()
     }
@@ -242,7 +242,7 @@ impl RedisInner {
         if remembered != meters.remembered_ms() {
             return None;
         }
-        let numbers = call.steps.iter().map(|step| numbers::of_meters(step, call.metered, now));
+        let numbers = call.steps.iter().map(|step| script_args::of_meters(step, call.metered, now));
         let mut arguments = numbers.collect::<Option<Vec<_>>>()?;
         let shape: Vec<usize> = call.steps.iter().map(|step| step.place.limits.len()).collect();
         arguments.extend(self.service.time.given().map(|now| now.as_micros().to_string().into_bytes()));

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use tollgate_store::ahead::Prefetch;
+use tollgate_store::prefetch::Prefetch;
 use tollgate_store::usage::UsageRetention;
 use tollgate_store::workers::{Reopened, Workers};
 use tollgate_store::{Clock, Reply};

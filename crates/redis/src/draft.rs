@@ -4,17 +4,17 @@ use std::collections::hash_map::Entry;
 use std::collections::{BTreeMap, HashMap};
 
 use tollgate_core::{Costs, Denial, Tick};
-use tollgate_store::ahead::UsageDelta;
+use tollgate_store::prefetch::UsageDelta;
 use tollgate_store::records::{Item, ItemKey, RecordsError, Write};
 use tollgate_store::usage::{Sums, UsageRetention, Used};
 use tollgate_store::{BucketRef, Op, Step, StepOutcome, StoreError, Transaction, TxnOutcome};
 
-use crate::change::{Changes, Expiry};
+use crate::codec::RedisRow;
+use crate::commit::{Changes, Expiry};
 use crate::layout::Layout;
 use crate::queue::QueueStanding;
 use crate::records::item_of;
 use crate::service::SeenValues;
-use crate::value::RedisRow;
 
 /// Values by their keys, as they were at one instant; those that are not there are empty.
 #[derive(Debug, Default)]

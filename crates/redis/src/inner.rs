@@ -4,15 +4,15 @@ use std::fmt;
 use std::sync::atomic::AtomicUsize;
 use std::sync::{Arc, Weak};
 
-use tollgate_store::ahead::Prefetch;
+use tollgate_store::prefetch::Prefetch;
 use tollgate_store::records::RecordsError;
 use tollgate_store::usage::UsageRetention;
 use tollgate_store::workers::Reopened;
 use tollgate_store::{OwnedTransaction, StoreError, TxnOutcome, WaitQueues};
 
-use crate::ahead::Prefetcher;
+use crate::background::DetachedCalls;
 use crate::builder::RedisStoreBuilder;
-use crate::later::DetachedCalls;
+use crate::prefetch::Prefetcher;
 use crate::queue::Claims;
 use crate::service::{RedisService, ServerErrorCounts};
 

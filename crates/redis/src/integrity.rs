@@ -4,11 +4,11 @@ use redis::Value;
 use tollgate_store::{Key, Reply, StoreError};
 
 use crate::ServerError;
+use crate::codec::RedisRow;
 use crate::inner::{RedisInner, RedisStore};
 use crate::layout::record_from;
 use crate::records::item_of;
 use crate::service::{CallTimer, TimedError, bulks};
-use crate::value::RedisRow;
 
 /// How many damages are reported at most.
 const DAMAGES_MAX: usize = 100;

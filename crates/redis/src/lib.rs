@@ -1,30 +1,30 @@
 //! Buckets and records in Redis or Valkey: a single server, one behind sentinels, or a cluster.
 
-mod ahead;
 mod apply;
 mod backend;
+mod background;
 mod builder;
-mod change;
+mod codec;
+mod commit;
 mod draft;
 mod error;
 mod inner;
 mod integrity;
-mod later;
 mod layout;
-mod numbers;
+mod prefetch;
 mod queue;
 mod records;
 mod scope;
+mod script_args;
+mod server_error;
 mod service;
 mod store;
 mod time;
-mod trouble;
 mod url;
-mod value;
 
 pub use builder::RedisStoreBuilder;
 pub use error::RedisOpenError;
 pub use inner::RedisStore;
+pub use server_error::ServerError;
 pub use service::ServerErrorCounts;
-pub use trouble::ServerError;
 pub use url::{RedisUrl, UrlError};

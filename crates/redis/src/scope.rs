@@ -7,12 +7,12 @@ use tollgate_store::{Activity, BucketRef, BucketStatus, FORGET_MAX, Freed, Key, 
 
 use crate::ServerError;
 use crate::apply::{BRIEFLY, ScriptReply, unique_id};
-use crate::change::Changes;
+use crate::codec::RedisRow;
+use crate::commit::Changes;
 use crate::draft::{CommitPlan, ValueSnapshot};
 use crate::inner::{RedisInner, without_tests};
 use crate::records::{SetRange, item_of};
 use crate::service::{CallTimer, TimedError, bulks};
-use crate::value::RedisRow;
 
 /// How many buckets are listed at once to have their usage read or written down.
 const LISTED: usize = 500;

@@ -15,22 +15,22 @@ mod apply;
 mod arena;
 mod backend;
 mod builder;
-mod calls;
 mod check;
 mod clock;
 mod codec;
+mod dedup;
+mod deferred;
 mod error;
+#[cfg(feature = "write-points")]
+#[doc(hidden)]
+pub mod failpoints;
 mod key;
-mod late;
 mod layout;
 mod limits;
 mod lock;
 mod map;
 mod open;
 mod ordered;
-#[cfg(feature = "write-points")]
-#[doc(hidden)]
-pub mod points;
 mod process_slots;
 mod records;
 mod row;

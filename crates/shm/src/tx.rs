@@ -29,7 +29,7 @@ pub(crate) struct Tx<'a> {
 #[inline(always)]
 fn store(word: &AtomicU64, value: u64) {
     #[cfg(feature = "write-points")]
-    crate::points::pass();
+    crate::failpoints::pass();
     word.store(value, Ordering::Release);
 }
 

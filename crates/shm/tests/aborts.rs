@@ -10,7 +10,7 @@ use std::sync::atomic::Ordering;
 use support::fork::{Board, End, fork, one_at_a_time};
 use support::{Folder, START, Tap, limits, open_at, queue};
 use tollgate_core::{Limit, Limits, Span, Usage, demand};
-use tollgate_shm::{ShmStore, points};
+use tollgate_shm::{ShmStore, failpoints};
 use tollgate_store::records::{Change, Index, Item, ItemKey, Query, Records, Write};
 use tollgate_store::{
     Backend, BucketRef, Key, LeaseTerm, ManualClock, Op, OpId, Priority, Scope, Step, Store, Transaction,
@@ -67,9 +67,9 @@ fn at_every_write(prepare: impl Fn(&ShmStore, &ManualClock), work: impl Fn(&ShmS
     let whole = open("whole");
     let before = seen(&whole);
     let counted = fork(|| {
-        points::arm(0);
+        failpoints::arm(0);
         work(&whole);
-        board[0].store(points::passed(), Ordering::Relaxed);
+        board[0].store(failpoints::passed(), Ordering::Relaxed);
     });
     assert_eq!(counted.end(), End::Code(0));
     let (after, writes) = (seen(&whole), board[0].load(Ordering::Relaxed));
@@ -80,7 +80,7 @@ fn at_every_write(prepare: impl Fn(&ShmStore, &ManualClock), work: impl Fn(&ShmS
         let copied = copy("torn");
         let victim = fork(|| {
             let store = open("torn");
-            points::arm(write);
+            failpoints::arm(write);
             work(&store);
         });
         assert_eq!(victim.end(), End::Signal(libc::SIGABRT), "write {write} of {writes}");
@@ -291,16 +291,16 @@ fn a_process_that_ends_while_it_joins_or_leaves_a_queue_is_in_it_no_more() {
         guard.enqueue([queue("user")], 10).unwrap();
     };
     let counted = fork(|| {
-        points::arm(0);
+        failpoints::arm(0);
         wait(&store);
-        board[0].store(points::passed(), Ordering::Relaxed);
+        board[0].store(failpoints::passed(), Ordering::Relaxed);
     });
     assert_eq!(counted.end(), End::Code(0));
     let writes = board[0].load(Ordering::Relaxed);
     assert!(writes > 20, "{writes}");
     for write in 1..=writes {
         let victim = fork(|| {
-            points::arm(write);
+            failpoints::arm(write);
             wait(&store);
         });
         // The thread that hears the bell writes as well, now and then, so the last ones may come too late.

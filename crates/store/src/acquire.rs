@@ -9,8 +9,8 @@ use std::time::Duration;
 use tollgate_core::{Costs, DemandError, Denial, Limits, Name, Ready, Tick};
 
 use crate::block_on::block_on;
-use crate::inner::LockedBucket;
-use crate::queue::{QueuedWaiter, Rank, WaitResult};
+use crate::cell_queue::{QueuedWaiter, Rank, WaitResult};
+use crate::locked::LockedBucket;
 use crate::sync::MutexGuard;
 use crate::{BucketCell, Clock, LeaseTerm, Priority, WAITERS_MAX};
 

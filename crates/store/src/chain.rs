@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use tollgate_core::{Costs, Denial, Limits, Take, Tick, Usage};
 
-use crate::inner::LockedBucket;
+use crate::locked::LockedBucket;
 use crate::sync::MutexGuard;
 use crate::{BucketCell, Clock, LeaseTerm, Priority};
 

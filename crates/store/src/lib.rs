@@ -6,31 +6,31 @@
 
 mod acquire;
 mod activity;
-#[cfg(feature = "workers")]
-pub mod ahead;
+mod arc_impls;
 mod backend;
 mod block_on;
-mod call;
-mod cell;
+mod bucket_cell;
+mod cell_queue;
 mod chain;
 mod clock;
+mod codec;
 #[cfg(feature = "conformance")]
 pub mod conformance;
 mod fault;
 mod forgotten;
-mod inner;
-mod kept;
 mod key;
+mod locked;
 mod memory;
-mod outcome;
+mod owned_txn;
 mod per_process;
+#[cfg(feature = "workers")]
+pub mod prefetch;
 mod process;
-mod queue;
 mod random_id;
 pub mod records;
 mod reply;
-mod shared;
 mod store;
+mod stored_bucket;
 mod sync;
 #[cfg(not(loom))]
 mod timer;
@@ -43,24 +43,24 @@ pub use acquire::{Granted, WaitError, WaitFuture, WaitRequest};
 pub use activity::Activity;
 pub use backend::{Backend, BucketStatus, FORGET_MAX, LocalBucket, Scope};
 pub use block_on::may_block;
-pub use call::OwnedTransaction;
-pub use cell::{BucketCell, LeaseTerm};
+pub use bucket_cell::{BucketCell, LeaseTerm};
+pub use cell_queue::{PATIENCE, Priority, Rank, WAITERS_MAX};
 pub use chain::{CHAIN_MAX, CellChain, ChainError};
 pub use clock::{Alarm, Clock, ClockWords, Correction, HostClock, ManualClock, StoreClock};
+pub use codec::{outcome_bytes, outcome_from};
 pub use fault::{Fault, FaultStore};
 pub use forgotten::{FORGOTTEN_KEPT, forgotten_keys, forgotten_write, is_forgotten};
-pub use kept::StoredBucket;
 pub use key::Key;
 pub use memory::{Memory, MemoryBuilder, NamespaceTable, Tally};
-pub use outcome::{outcome_bytes, outcome_from};
+pub use owned_txn::OwnedTransaction;
 pub use per_process::PerProcess;
 pub use process::{LivenessCache, Process, new_holder, new_living_holder};
-pub use queue::{PATIENCE, Priority, Rank, WAITERS_MAX};
 pub use random_id::random_id;
 pub use reply::Reply;
 pub use store::{
     BucketRef, Op, OpId, OutcomeCallback, Reach, Step, StepOutcome, Store, StoreError, Taken, Transaction,
     TxnOutcome,
 };
+pub use stored_bucket::StoredBucket;
 pub use tollgate_sys::{Condvar, Mutex, MutexGuard, NoFork, generation, monotonic_nanos};
 pub use wait_queue::{Claim, Freed, QueueFull, QueueGuard, QueueKey, QueuePlace, SharedQueues, WaitQueues};

@@ -31,23 +31,23 @@
 #[cfg(doctest)]
 mod guide;
 
+mod admission;
 mod attempt;
-mod away;
 mod checker;
 #[cfg(feature = "serde")]
 mod config;
 mod error;
-mod heart;
+mod fallback;
+mod heartbeat;
 pub(crate) mod lease;
 pub mod limiter;
 mod observe;
+mod owned_demand;
 mod pool;
 pub mod set;
+mod timeout;
 #[cfg(feature = "tower")]
 pub mod tower;
-mod turn;
-mod wanted;
-mod within;
 #[cfg(feature = "workers")]
 pub mod workers;
 

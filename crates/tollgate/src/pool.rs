@@ -12,8 +12,8 @@ use std::time::Duration;
 use tollgate_core::{AsDemand, Ready};
 use tollgate_store::{Reply, StoreError};
 
+use crate::owned_demand::OwnedDemand;
 use crate::set::Backing;
-use crate::wanted::OwnedDemand;
 use crate::{AcquireError, Attempt, Lease, LimitSet, PoolError, SetStatus};
 
 type PoolReply<'a> = Result<Attempt<'a>, AcquireError>;

@@ -18,8 +18,8 @@ use tollgate_provider::{LimitReading, LimitUnit};
 
 use super::gauge::{News, ProbeDelay, UnitPace};
 use super::history::History;
-use super::mark::{Measured, Saturation, StartCounts};
 use super::ramp::{self, Ramp};
+use super::saturation::{Measured, Saturation, StartCounts};
 use super::{Load, PaceRate, PaceStart};
 
 /// Fewer calls than this measure nothing.

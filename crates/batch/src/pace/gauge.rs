@@ -3,8 +3,8 @@
 use tollgate::{Span, Tick};
 use tollgate_provider::LimitReading;
 
-use super::mark::Measured;
-use super::told::AdvertisedLimit;
+use super::advertised::AdvertisedLimit;
+use super::saturation::Measured;
 use super::{PaceRate, TIMER};
 
 /// How much of what is measured is tried first, of a thousand.

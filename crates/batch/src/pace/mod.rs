@@ -4,14 +4,14 @@
 //! for a limit, it is measured (`estimate.rs`), calls go slower, and those calls are put on trial (`trial.rs`): if as many of them are
 //! refused as before, it was noise, and the pace is again what it was.
 
+mod advertised;
 mod estimate;
 mod gauge;
 mod history;
-mod mark;
 mod noise;
 mod ramp;
 mod rate;
-mod told;
+mod saturation;
 mod trial;
 
 use tollgate::{Span, Tick};
@@ -19,8 +19,8 @@ use tollgate_provider::LimitReading;
 
 use estimate::LimitEstimate;
 use history::History;
-use mark::StartCounts;
 use noise::NoiseRate;
+use saturation::StartCounts;
 use trial::{SlowTrial, TrialVerdict};
 
 pub use rate::PaceRate;

@@ -9,13 +9,13 @@ use serde::Serialize;
 use tokio::task::JoinSet;
 use tollgate::{Clock, Demand, LimitSet, Span};
 
+use super::account::Accounts;
+use super::budget::Budget;
 use super::call::{self, DemandOf};
 use super::driver::{BatchSizes, Driver};
 use super::dues::Dues;
 use super::entry::ItemEntries;
-use super::ledger::Budget;
 use super::outbox::{Order, Outbox};
-use super::place::Accounts;
 use super::run::Run;
 use super::shared::CooldownLink;
 use crate::histogram::Histogram;

@@ -12,12 +12,12 @@ use tokio::task::{AbortHandle, Id, JoinSet};
 use tollgate::{Span, Tick};
 use tollgate_store::Mutex;
 
+use super::account::{Accounts, Announced};
+use super::budget::Budget;
 use super::call::{DemandOf, End, Reservation};
 use super::dues::{Due, DueFor, Dues};
 use super::entry::{ItemEntries, ItemEntry, ItemPhase, ItemSlot};
-use super::ledger::Budget;
 use super::outbox::Outbox;
-use super::place::{Accounts, Announced};
 use super::shared::CooldownLink;
 use crate::histogram::Histogram;
 use crate::item::{ItemAttempt, ItemShared};

@@ -3,11 +3,11 @@
 use tollgate::{Span, Tick};
 use tollgate_provider::{Class, FatalKind, Hint};
 
+use super::account::Announced;
 use super::call::End;
 use super::driver::{Driver, at_least_a_tick, cost_of};
 use super::dues::{Due, DueFor};
 use super::entry::{AbortReason, InFlight, ItemPhase, ItemSlot};
-use super::place::Announced;
 use crate::item::{CallAnswer, CallReply, TokenUsage};
 use crate::observe::BatchEvent;
 use crate::scope::{Effect, StartQueue};

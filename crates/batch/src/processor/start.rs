@@ -6,11 +6,11 @@ use std::task::Context;
 
 use tollgate::{Span, Tick};
 
+use super::budget::Fit;
 use super::call::{self, ADMITTING, HeldReservation, LimitRoom, RECALLED, Reservation};
 use super::driver::{Driver, at_least_a_tick};
 use super::dues::{Due, DueFor};
 use super::entry::{AbortReason, InFlight, ItemPhase, ItemSlot};
-use super::ledger::Fit;
 use crate::item::ItemAttempt;
 use crate::journal::GroupWriter;
 use crate::observe::BatchEvent;

@@ -6,10 +6,10 @@
 //! Generations keep old news apart. A call is stamped with the generation in which it starts; the first 429 of a
 //! generation begins the next one. A 429 of an older generation begins nothing, and an old success proves nothing.
 
+mod cooldown_policy;
 mod counters;
-mod line;
 mod outage;
-mod rules;
+mod start_queue;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -20,10 +20,10 @@ use tollgate_provider::{Class, FatalKind, Hint};
 use crate::pace::{Load, Pace, PaceStart};
 use crate::random::JitterRandom;
 
+pub use cooldown_policy::CooldownPolicy;
 pub use counters::{Counters, GENERATIONS_KEPT};
-pub use line::StartQueue;
 use outage::OutageCircuit;
-pub use rules::CooldownPolicy;
+pub use start_queue::StartQueue;
 
 /// How many calls a cooldown gives back, where nothing is advised and the rate is known.
 const FEW_CALLS: u64 = 2;

@@ -6,9 +6,9 @@ use std::num::NonZeroU32;
 use anyhow::{Context, Result};
 use governor::{DefaultDirectRateLimiter, DefaultKeyedRateLimiter, Quota, RateLimiter};
 
-use crate::company::{SharedOperation, shared};
 use crate::keys::{self, KeyWalk};
-use crate::side::{BenchOperation, each};
+use crate::subject::{BenchOperation, each};
+use crate::threaded::{SharedOperation, shared};
 
 pub(crate) const NAME: &str = "governor";
 

@@ -9,7 +9,7 @@ use limitador::RateLimiter;
 use limitador::limit::{Context, Limit, Namespace};
 use limitador::reservation::ReservationId;
 
-use crate::side::{BenchOperation, each};
+use crate::subject::{BenchOperation, each};
 
 pub(crate) const NAME: &str = "limitador";
 

@@ -2,13 +2,13 @@
 
 use super::BenchRow;
 use crate::batches;
-use crate::contest::Contest;
-use crate::finding::Threshold;
+use crate::comparison::Contest;
 use crate::footprint::{Allocator, Footprint};
 use crate::meter::TimeKind;
 use crate::options::Effort;
-use crate::side::Peer;
-use crate::solo::{Solo, SoloValue};
+use crate::result::Threshold;
+use crate::single::{Solo, SoloValue};
+use crate::subject::Peer;
 use anyhow::Result;
 
 pub(crate) fn rows() -> Vec<BenchRow> {

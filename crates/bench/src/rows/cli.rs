@@ -2,9 +2,9 @@
 
 use super::BenchRow;
 use crate::command;
-use crate::finding::Threshold;
 use crate::refused_calls;
-use crate::solo::Solo;
+use crate::result::Threshold;
+use crate::single::Solo;
 use crate::viewing;
 
 pub(crate) fn rows() -> Vec<BenchRow> {

@@ -1,17 +1,17 @@
 //! The hot paths in memory, what keys take, and what waiting takes.
 
 use super::BenchRow;
-use crate::contest::{Contest, FEW};
-use crate::finding::Threshold;
+use crate::comparison::{Contest, FEW};
 use crate::footprint::{Allocator, Fill, Footprint};
 use crate::idle;
 use crate::instructions::Instructions;
 use crate::meter::TimeKind;
-use crate::ours;
 use crate::peers::{governor, limitador};
-use crate::side::{Build, Peer};
+use crate::result::Threshold;
+use crate::single::Solo;
 use crate::slow_down::SlowDown;
-use crate::solo::Solo;
+use crate::subject::{Build, Peer};
+use crate::subjects;
 use crate::wake;
 
 pub(crate) fn rows() -> Vec<BenchRow> {
@@ -28,7 +28,7 @@ fn single_bucket() -> Vec<BenchRow> {
         BenchRow::Contest(Contest {
             name: "core/try_acquire-1-limit",
             meter: TimeKind::ThreadCpu,
-            ours: Some(ours::one_limit),
+            ours: Some(subjects::one_limit),
             peer: governor(governor::one_limit),
             bar: Some(Threshold::CostAtMost(2.0)),
             crowd: FEW,
@@ -36,7 +36,7 @@ fn single_bucket() -> Vec<BenchRow> {
         BenchRow::Contest(Contest {
             name: "core/acquire-settle-3-limits",
             meter: TimeKind::ThreadCpu,
-            ours: Some(ours::three_limits_settled),
+            ours: Some(subjects::three_limits_settled),
             peer: governor(governor::three_limits_in_a_row),
             bar: Some(Threshold::CostAtMost(2.0)),
             crowd: FEW,
@@ -44,7 +44,7 @@ fn single_bucket() -> Vec<BenchRow> {
         BenchRow::Contest(Contest {
             name: "core/chain-3x3",
             meter: TimeKind::ThreadCpu,
-            ours: Some(ours::chain_of_three),
+            ours: Some(subjects::chain_of_three),
             peer: governor(governor::three_limits_in_a_row),
             bar: Some(Threshold::CostAtMost(3.0)),
             crowd: FEW,
@@ -52,7 +52,7 @@ fn single_bucket() -> Vec<BenchRow> {
         BenchRow::Contest(Contest {
             name: "core/check-3-limits-vs-limitador",
             meter: TimeKind::ThreadCpu,
-            ours: Some(ours::three_limits),
+            ours: Some(subjects::three_limits),
             peer: limitador(limitador::three_limits),
             bar: Some(Threshold::GainAtLeast(8.0)),
             crowd: FEW,
@@ -60,7 +60,7 @@ fn single_bucket() -> Vec<BenchRow> {
         BenchRow::Contest(Contest {
             name: "core/acquire-settle-3-limits-vs-limitador",
             meter: TimeKind::ThreadCpu,
-            ours: Some(ours::three_limits_settled),
+            ours: Some(subjects::three_limits_settled),
             peer: limitador(limitador::reserve_and_commit_three_limits),
             bar: Some(Threshold::GainAtLeast(50.0)),
             crowd: FEW,
@@ -73,7 +73,7 @@ fn many_keys() -> Vec<BenchRow> {
         BenchRow::Contest(Contest {
             name: "core/keyed-hot",
             meter: TimeKind::ThreadCpu,
-            ours: Some(ours::one_hot_key),
+            ours: Some(subjects::one_hot_key),
             peer: governor(governor::one_hot_key),
             bar: None,
             crowd: FEW,
@@ -81,14 +81,14 @@ fn many_keys() -> Vec<BenchRow> {
         BenchRow::Contest(Contest {
             name: "core/keyed-1M-random",
             meter: TimeKind::ThreadCpu,
-            ours: Some(ours::million_keys),
+            ours: Some(subjects::million_keys),
             peer: governor(governor::million_keys),
             bar: Some(Threshold::CostAtMost(1.5)),
             crowd: FEW,
         }),
         BenchRow::SlowDown(SlowDown {
             name: "core/two-threads-slow-down",
-            ours: ours::one_shared_key,
+            ours: subjects::one_shared_key,
             peer: Peer { name: governor::NAME, side: governor::one_shared_key },
             bar: Some(Threshold::CostAtMost(1.5)),
         }),
@@ -99,7 +99,7 @@ fn memory() -> Vec<BenchRow> {
     vec![
         BenchRow::Footprint(Footprint {
             name: "core/bytes-per-idle-key",
-            ours: Some(ours::fill),
+            ours: Some(subjects::fill),
             peer: Some(Peer { name: governor::NAME, side: governor::fill as Fill }),
             keys: None,
             allocator: Allocator::AsIs,
@@ -107,7 +107,7 @@ fn memory() -> Vec<BenchRow> {
         }),
         BenchRow::Footprint(Footprint {
             name: "core/bytes-after-sweep",
-            ours: Some(ours::fill_and_sweep),
+            ours: Some(subjects::fill_and_sweep),
             peer: None,
             keys: None,
             allocator: Allocator::AsIs,
@@ -115,7 +115,7 @@ fn memory() -> Vec<BenchRow> {
         }),
         BenchRow::Footprint(Footprint {
             name: "core/bytes-after-sweep-no-tcache",
-            ours: Some(ours::fill_and_sweep),
+            ours: Some(subjects::fill_and_sweep),
             peer: None,
             keys: None,
             allocator: Allocator::NoThreadCache,

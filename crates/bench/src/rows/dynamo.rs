@@ -1,11 +1,11 @@
 //! A table of DynamoDB.
 
 use super::BenchRow;
-use crate::contest::{Contest, FEW};
-use crate::finding::Threshold;
+use crate::comparison::{Contest, FEW};
 use crate::meter::TimeKind;
-use crate::side::Peer;
-use crate::solo::Solo;
+use crate::result::Threshold;
+use crate::single::Solo;
+use crate::subject::Peer;
 use crate::tables;
 
 pub(crate) fn rows() -> Vec<BenchRow> {

@@ -1,11 +1,11 @@
 //! The embedded file.
 
 use super::BenchRow;
-use crate::contest::{Contest, FEW};
+use crate::comparison::{Contest, FEW};
 use crate::files;
-use crate::finding::Threshold;
 use crate::meter::TimeKind;
-use crate::side::Peer;
+use crate::result::Threshold;
+use crate::subject::Peer;
 
 pub(crate) fn rows() -> Vec<BenchRow> {
     vec![

@@ -1,13 +1,13 @@
 //! The limiter on memory.
 
 use super::BenchRow;
-use crate::contest::{Contest, FEW};
+use crate::comparison::{Contest, FEW};
 use crate::entities;
-use crate::finding::Threshold;
 use crate::footprint::{Allocator, Footprint};
 use crate::instructions::Instructions;
 use crate::meter::TimeKind;
-use crate::side::Peer;
+use crate::result::Threshold;
+use crate::subject::Peer;
 
 pub(crate) fn rows() -> Vec<BenchRow> {
     vec![

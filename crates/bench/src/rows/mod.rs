@@ -12,13 +12,13 @@ mod sweep;
 
 use anyhow::{Context, Result};
 
-use crate::contest::Contest;
-use crate::finding::BenchResult;
+use crate::comparison::Contest;
 use crate::footprint::Footprint;
 use crate::instructions::Instructions;
 use crate::options::Effort;
+use crate::result::BenchResult;
+use crate::single::Solo;
 use crate::slow_down::SlowDown;
-use crate::solo::Solo;
 
 /// One line of the table, before it is measured.
 pub(crate) enum BenchRow {

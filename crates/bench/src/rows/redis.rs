@@ -1,9 +1,9 @@
 //! A server of Redis.
 
 use super::BenchRow;
-use crate::finding::Threshold;
+use crate::result::Threshold;
 use crate::servers;
-use crate::solo::Solo;
+use crate::single::Solo;
 
 pub(crate) fn rows() -> Vec<BenchRow> {
     let at_most = |name, unit, read, most| {

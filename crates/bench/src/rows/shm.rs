@@ -1,13 +1,13 @@
 //! Memory that processes share.
 
 use super::BenchRow;
-use crate::contest::{Contest, FEW};
-use crate::finding::Threshold;
+use crate::comparison::{Contest, FEW};
 use crate::many_buckets;
 use crate::meter::TimeKind;
 use crate::processes;
-use crate::side::Peer;
-use crate::solo::Solo;
+use crate::result::Threshold;
+use crate::single::Solo;
+use crate::subject::Peer;
 
 pub(crate) fn rows() -> Vec<BenchRow> {
     vec![

@@ -6,9 +6,9 @@ use anyhow::Result;
 use tollgate_batch::simulator::sweep::{self, Family, SweepSpread};
 
 use super::BenchRow;
-use crate::finding::Threshold;
 use crate::options::Effort;
-use crate::solo::{Solo, SoloValue};
+use crate::result::Threshold;
+use crate::single::{Solo, SoloValue};
 
 pub(crate) fn rows() -> Vec<BenchRow> {
     vec![

@@ -13,7 +13,7 @@ use tollgate_core::{Span, Tick};
 use tollgate_store::records::ItemKey;
 use tollgate_store::{Mutex, MutexGuard, PerProcess, generation};
 
-use crate::switch::Switches;
+use crate::disable::Switches;
 use crate::{OnUnavailable, StoredLimits};
 use generations::Generations;
 

@@ -9,8 +9,8 @@ use std::sync::Arc;
 use tollgate_store::records::{Item, ItemKey};
 
 use crate::cache::{CacheEntry, CacheEpoch, CachedRecord};
+use crate::disable::Switches;
 use crate::limits::read_config;
-use crate::switch::Switches;
 use crate::{Catalog, DEFAULT_RESOURCE, LimitsSource, Result, keys};
 
 /// How often the records are read when the config keeps changing. After that they are of several versions, of which the

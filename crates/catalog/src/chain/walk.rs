@@ -6,8 +6,8 @@ use tollgate_store::{CHAIN_MAX, Key};
 use super::read::{ChainRecords, SOURCES};
 use super::{ChainLink, EntityChain};
 use crate::cache::{CacheEntry, CacheEpoch, CachedRecord};
+use crate::disable::{Access, Switches};
 use crate::error::Switchable;
-use crate::switch::{Access, Switches};
 use crate::{Catalog, CatalogError, LimitsSource, OnUnavailable, Result};
 
 /// How often the way up is walked if there is something wrong with it.

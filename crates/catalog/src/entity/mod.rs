@@ -3,7 +3,7 @@
 mod ancestors;
 mod create;
 mod delete;
-mod family;
+mod reparent;
 
 use std::collections::BTreeMap;
 

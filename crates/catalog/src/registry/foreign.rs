@@ -9,8 +9,8 @@ use tollgate_core::Tick;
 use tollgate_store::records::{Change, Fields, Item, ItemKey, Test, Value, Write};
 
 use super::Finding;
+use crate::disable::{Switched, Switches};
 use crate::limits::is_limit_field;
-use crate::switch::{Switched, Switches};
 use crate::{DEFAULT_RESOURCE, keys};
 
 /// Fields of limits, beside those of each limit.

@@ -5,7 +5,6 @@
 
 #[cfg(feature = "dynamodb")]
 mod aggregate;
-mod also;
 mod audit;
 #[cfg(feature = "batch")]
 mod batch;
@@ -13,6 +12,7 @@ mod batch;
 mod batch_patience;
 mod call;
 mod entity;
+mod extra_resources;
 mod global;
 mod limit;
 #[cfg(feature = "local")]
@@ -21,13 +21,13 @@ mod local;
 mod mock_provider;
 mod namespace;
 mod page;
-mod patience;
 mod resource;
 mod shell;
 mod store;
 mod system;
 mod token;
 mod usage;
+mod wait;
 
 // The second half: commands that take from buckets. Each has a file here and one in `commands`.
 mod acquire;
@@ -48,7 +48,6 @@ use crate::output::style;
 pub(crate) use acquire::AcquireArgs;
 #[cfg(feature = "dynamodb")]
 pub(crate) use aggregate::AggregateArgs;
-pub(crate) use also::AlsoArgs;
 pub(crate) use audit::{AuditCommand, AuditListArgs};
 #[cfg(feature = "batch")]
 pub(crate) use batch::{BatchCommand, BatchRunArgs};
@@ -61,6 +60,7 @@ pub(crate) use entity::{
     EntitySetParentArgs, EntityTopUpArgs,
 };
 pub(crate) use explain::ExplainArgs;
+pub(crate) use extra_resources::AlsoArgs;
 pub(crate) use global::GlobalArgs;
 pub(crate) use limit::LimitArgs;
 pub(crate) use limits::LimitsCommand;
@@ -70,7 +70,6 @@ pub(crate) use local::{LocalCommand, LocalUpArgs};
 pub(crate) use mock_provider::MockProviderArgs;
 pub(crate) use namespace::NamespaceCommand;
 pub(crate) use page::PageArgs;
-pub(crate) use patience::PatienceArgs;
 pub(crate) use peek::PeekArgs;
 pub(crate) use resource::ResourceCommand;
 pub(crate) use run::RunArgs;
@@ -83,6 +82,7 @@ pub(crate) use system::{SystemCommand, SystemSetArgs};
 pub(crate) use token::TokenCommand;
 pub(crate) use top::TopArgs;
 pub(crate) use usage::{UsageCommand, UsageListArgs, UsagePlotArgs, UsageSelection};
+pub(crate) use wait::PatienceArgs;
 
 /// The width of help where nobody says otherwise, which is also that of the reference.
 pub(crate) const HELP_WIDTH: usize = 80;

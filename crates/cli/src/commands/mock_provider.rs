@@ -6,7 +6,7 @@ use anyhow::{Context as _, Result};
 use serde::Serialize;
 use tollgate_mock_provider::MockProvider;
 
-use super::server_ending::ServerSignal;
+use super::shutdown::ServerSignal;
 use crate::args::MockProviderArgs;
 use crate::context::Context;
 use crate::exit::{Exit, UsageError};

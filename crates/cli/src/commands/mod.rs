@@ -11,9 +11,9 @@ mod capacity;
 mod cascade;
 mod config;
 mod demo;
+mod disable;
 mod entity;
 mod explain;
-mod levels;
 mod limits;
 #[cfg(feature = "local")]
 mod local;
@@ -23,14 +23,14 @@ mod namespace;
 mod peek;
 mod resource;
 mod run;
-#[cfg(any(feature = "batch", feature = "local", feature = "mock-provider"))]
-mod server_ending;
 mod set;
 mod settle;
 mod shell;
+#[cfg(any(feature = "batch", feature = "local", feature = "mock-provider"))]
+mod shutdown;
 mod simulate;
 mod store;
-mod switch;
+mod stored_limits;
 mod system;
 mod token;
 mod top;

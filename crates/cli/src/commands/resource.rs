@@ -6,7 +6,7 @@ use anyhow::Result;
 use serde::Serialize;
 use tollgate::Level;
 
-use super::{capacity, cascade, levels, switch};
+use super::{capacity, cascade, disable, stored_limits};
 use crate::args::ResourceCommand;
 use crate::context::Context;
 use crate::output::{Answer, Output, TableCell, TextPage, style};
@@ -16,11 +16,13 @@ use crate::views::{LimitView, OwnedLevel, limit_cells, limit_views, remark_table
 pub(super) fn run(context: &Context, command: ResourceCommand) -> Result<Output> {
     match command {
         ResourceCommand::SetDefaults { resource, limits } => {
-            levels::set(context, OwnedLevel::resource(resource), &limits)
+            stored_limits::set(context, OwnedLevel::resource(resource), &limits)
         }
-        ResourceCommand::GetDefaults { resource } => levels::get(context, &OwnedLevel::resource(resource)),
+        ResourceCommand::GetDefaults { resource } => {
+            stored_limits::get(context, &OwnedLevel::resource(resource))
+        }
         ResourceCommand::DeleteDefaults { resource } => {
-            levels::delete(context, &OwnedLevel::resource(resource))
+            stored_limits::delete(context, &OwnedLevel::resource(resource))
         }
         ResourceCommand::Capacity { resource, limit } => capacity::capacity(context, resource, limit),
         ResourceCommand::List => list(context),
@@ -31,10 +33,10 @@ pub(super) fn run(context: &Context, command: ResourceCommand) -> Result<Output>
             cascade::set(context, &OwnedLevel::resource(resource), None)
         }
         ResourceCommand::Disable { resource } => {
-            switch::turn(context, switch::Switch::Resource(resource), switch::Toggle::Off)
+            disable::turn(context, disable::Switch::Resource(resource), disable::Toggle::Off)
         }
         ResourceCommand::Enable { resource } => {
-            switch::turn(context, switch::Switch::Resource(resource), switch::Toggle::On)
+            disable::turn(context, disable::Switch::Resource(resource), disable::Toggle::On)
         }
     }
 }

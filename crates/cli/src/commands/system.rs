@@ -2,7 +2,7 @@
 
 use anyhow::Result;
 
-use super::levels;
+use super::stored_limits;
 use crate::args::{SystemCommand, SystemSetArgs};
 use crate::context::Context;
 use crate::output::Output;
@@ -12,9 +12,9 @@ use crate::views::OwnedLevel;
 pub(super) fn run(context: &Context, command: SystemCommand) -> Result<Output> {
     match command {
         SystemCommand::Set(SystemSetArgs { limits, on_unavailable }) => {
-            levels::set_system(context, &limits, on_unavailable)
+            stored_limits::set_system(context, &limits, on_unavailable)
         }
-        SystemCommand::Get => levels::get(context, &OwnedLevel::system()),
-        SystemCommand::Delete => levels::delete(context, &OwnedLevel::system()),
+        SystemCommand::Get => stored_limits::get(context, &OwnedLevel::system()),
+        SystemCommand::Delete => stored_limits::delete(context, &OwnedLevel::system()),
     }
 }

@@ -1,5 +1,6 @@
 //! Opening the store that the settings name.
 
+mod dry_run;
 #[cfg(feature = "dynamodb")]
 mod dynamodb;
 #[cfg(not(feature = "dynamodb"))]
@@ -10,7 +11,6 @@ mod redis;
 #[cfg(not(feature = "redis"))]
 #[path = "no_redis.rs"]
 mod redis;
-mod rehearsal;
 #[cfg(all(feature = "shm", target_os = "linux"))]
 mod shm;
 #[cfg(not(all(feature = "shm", target_os = "linux")))]
@@ -25,7 +25,7 @@ use tollgate::Memory;
 use tollgate::store::Backend;
 use tollgate_file::FileStore;
 
-pub(crate) use rehearsal::DryRunStore;
+pub(crate) use dry_run::DryRunStore;
 
 #[cfg(feature = "dynamodb")]
 use crate::exit::UsageError;

@@ -5,8 +5,8 @@ use tollgate::Ready;
 use tollgate::limiter::{AcquireError, ChainStatus};
 
 use super::WaitTime;
-use super::moment::micros;
 use super::standing::{StandingView, millis_up, standing_views};
+use super::wait_time::micros;
 use crate::{duration_text, limit_text};
 
 /// Why a call was refused, or would be.

@@ -3,9 +3,9 @@
 use super::CodecError;
 use super::bytes::{ByteReader, put_number, put_signed, put_tick, put_wide};
 use crate::bucket::States;
+use crate::fast_bucket::PlainRules;
+use crate::inline_vec::INLINE;
 use crate::machine::{Credit, Holders, Machine, Period};
-use crate::plain::PlainRules;
-use crate::row::INLINE;
 use crate::state::StateInner;
 use crate::{Bucket, Holder, Limit, Limits, State, Tick};
 

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use super::heat::WriteRate;
 use super::record::{EventKind, StreamRecord};
+use super::write_rate::WriteRate;
 use crate::bucket::{Address, BadItem, Seen};
 use crate::service::Attributes;
 

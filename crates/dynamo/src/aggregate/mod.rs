@@ -18,12 +18,12 @@
 mod aggregator;
 mod archive;
 mod batch;
-mod heat;
 mod json;
 mod outcome;
 mod reader;
 mod record;
 mod sdk;
+mod write_rate;
 
 pub use aggregator::Aggregator;
 pub use archive::{Archive, ArchiveError, Folder};

@@ -3,11 +3,11 @@
 use std::sync::Arc;
 
 use tollgate_core::{Costs, Denial, Limits, Tick, Usage};
-use tollgate_store::ahead::UsageDelta;
+use tollgate_store::prefetch::UsageDelta;
 use tollgate_store::usage::Caller;
 use tollgate_store::{Op, Step, StepOutcome};
 
-use super::image::ItemSnapshot;
+use super::snapshot::ItemSnapshot;
 
 /// An item as it was seen, and as it will be.
 pub(crate) struct ItemDraft {

@@ -4,7 +4,7 @@ use tollgate_store::StoreError;
 
 use super::BadItem;
 use super::address::Address;
-use super::image::{self, ItemSnapshot};
+use super::snapshot::{self, ItemSnapshot};
 use crate::records::read_items;
 use crate::service::{Attributes, CallFailure, TableService};
 
@@ -19,7 +19,7 @@ pub(crate) async fn look(
 ) -> Result<Option<ItemSnapshot>, StoreError> {
     let read = || {
         let request = service.client.get_item().table_name(&service.table).consistent_read(true);
-        request.set_key(Some(image::key(address, shard))).send()
+        request.set_key(Some(snapshot::key(address, shard))).send()
     };
     let found = service.with_retries(read).await.map_err(CallFailure::store_error)?;
     found.item.map(|item| understand(address, &item)).transpose()
@@ -37,7 +37,7 @@ pub(crate) async fn look_at_all(
     let mut found: Vec<Option<ItemSnapshot>> = vec![None; items.len()];
     for start in (0..items.len()).step_by(READ_MAX) {
         let end = items.len().min(start + READ_MAX);
-        let keys = items[start..end].iter().map(|(address, shard)| image::key(address, *shard)).collect();
+        let keys = items[start..end].iter().map(|(address, shard)| snapshot::key(address, *shard)).collect();
         for item in read_items(service, keys).await.map_err(CallFailure::store_error)? {
             let partition = super::values::read_text(item.get("PK")).unwrap_or_default();
             if let Some(place) = partitions.iter().position(|other| other == partition) {

@@ -1,29 +1,29 @@
 //! Buckets: each an item of the table, or several.
 
 mod address;
-mod apply;
+mod background;
 mod counters;
+mod dispatch;
 mod draft;
 mod expression;
-mod image;
-mod lane;
-mod later;
+mod item_executor;
+mod item_queue;
 mod limits;
 mod look;
+mod merged;
 mod parts;
 mod peek;
 mod prefetch;
 mod scope;
 mod send;
 pub(crate) mod shards;
+mod snapshot;
 #[cfg(feature = "aggregate")]
 mod stream;
-mod together;
+mod transact;
 mod usage;
 mod values;
 mod viewing;
-mod whole;
-mod work;
 mod write;
 
 use std::collections::{HashMap, VecDeque};
@@ -31,7 +31,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use tollgate_core::{Span, Tick};
-use tollgate_store::ahead::Prefetch;
+use tollgate_store::prefetch::Prefetch;
 use tollgate_store::records::RecordsError;
 use tollgate_store::usage::UsageRetention;
 use tollgate_store::{Mutex, OpId, StepOutcome, StoreError};
@@ -40,7 +40,7 @@ use tollgate_store::{Mutex, OpId, StepOutcome, StoreError};
 pub(crate) use stream::Seen;
 
 pub(crate) use address::Address;
-use lane::{ItemQueue, PendingDetached};
+use item_queue::{ItemQueue, PendingDetached};
 
 /// How many buckets a process remembers. Beyond that, those nobody is using are forgotten and read again when needed.
 const LANES_MAX: usize = 65_536;

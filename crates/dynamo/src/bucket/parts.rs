@@ -4,7 +4,7 @@ use tollgate_core::{Bucket, Limits, MILLIS, Part, Tick};
 use tollgate_store::StoredBucket;
 
 use super::counters::UsageCounters;
-use super::image::ItemSnapshot;
+use super::snapshot::ItemSnapshot;
 
 /// The whole of a bucket, as if it were one item of which nothing was counted yet. Items that are missing are full.
 pub(super) fn merged(images: &[Option<ItemSnapshot>], last: Tick, now: Tick) -> Option<ItemSnapshot> {

@@ -6,9 +6,9 @@ use tollgate_core::{Denial, Status};
 use tollgate_store::{BucketRef, OwnedTransaction, Step, StoreError, StoredBucket};
 
 use super::address::Address;
-use super::image::ItemSnapshot;
 use super::look::look_at_all;
 use super::parts::merged;
+use super::snapshot::ItemSnapshot;
 use super::viewing::Items;
 use crate::inner::DynamoInner;
 

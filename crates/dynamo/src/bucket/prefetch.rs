@@ -3,15 +3,15 @@
 use std::sync::Arc;
 
 use tollgate_core::{Costs, Limits};
-use tollgate_store::ahead::{UsageDelta, bounds, with_ahead};
+use tollgate_store::prefetch::{UsageDelta, bounds, with_ahead};
 use tollgate_store::{
     BucketRef, Clock, Op, OwnedTransaction, Step, StepOutcome, StoreError, Taken, Transaction,
 };
 
 use super::address::Address;
 use super::draft::UsageMode;
-use super::lane::{ItemOp, OpResult};
-use super::work::unique_id;
+use super::item_executor::unique_id;
+use super::item_queue::{ItemOp, OpResult};
 use crate::inner::DynamoInner;
 
 impl DynamoInner {

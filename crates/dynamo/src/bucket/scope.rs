@@ -8,9 +8,9 @@ use tollgate_store::records::{Cursor, PAGE_MAX, Page};
 use tollgate_store::{BucketStatus, FORGET_MAX, Freed, Scope, StoreError};
 
 use super::address::{Address, space};
-use super::apply::join_all;
-use super::image;
+use super::dispatch::join_all;
 use super::send::closed_key;
+use super::snapshot;
 use super::values::{number, read_text, text};
 use crate::inner::DynamoInner;
 use crate::service::{Attributes, CallFailure};
@@ -87,7 +87,7 @@ impl DynamoInner {
         let mut state = lane.state.lock().await;
         let delete = || {
             let delete = self.service.client.delete_item().table_name(&self.service.table);
-            delete.set_key(Some(image::key(address, shard))).return_values(ReturnValue::AllOld).send()
+            delete.set_key(Some(snapshot::key(address, shard))).return_values(ReturnValue::AllOld).send()
         };
         let deleted = self.service.with_retries(delete).await.map_err(CallFailure::store_error)?;
         state.forget();

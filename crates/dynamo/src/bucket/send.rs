@@ -8,8 +8,8 @@ use tollgate_store::StoreError;
 use super::address::{Address, space};
 use super::draft::ItemDraft;
 use super::expression::Expression;
-use super::image::{self, ItemSnapshot};
 use super::look::understand;
+use super::snapshot::{self, ItemSnapshot};
 use super::values::text;
 use super::write::{self, WriteStamp};
 use crate::inner::DynamoInner;
@@ -135,7 +135,7 @@ impl DynamoInner {
             .client
             .update_item()
             .table_name(&self.service.table)
-            .set_key(Some(image::key(address, shard)))
+            .set_key(Some(snapshot::key(address, shard)))
             .update_expression(expression.update())
             .condition_expression(expression.condition())
             .set_expression_attribute_names(Some(expression.names.clone()))
@@ -154,7 +154,7 @@ impl DynamoInner {
     ) -> TransactWriteItem {
         let update = Update::builder()
             .table_name(&self.service.table)
-            .set_key(Some(image::key(address, shard)))
+            .set_key(Some(snapshot::key(address, shard)))
             .update_expression(expression.update())
             .condition_expression(expression.condition())
             .set_expression_attribute_names(Some(expression.names.clone()))

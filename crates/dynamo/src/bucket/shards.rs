@@ -12,9 +12,9 @@ use tollgate_store::records::RecordsError;
 use tollgate_store::{BucketRef, Op, OwnedTransaction, Step, StepOutcome, StoreError, Taken, Transaction};
 
 use super::address::Address;
-use super::image::ItemSnapshot;
-use super::lane::{ItemOp, OpResult};
-use super::whole::MergedOp;
+use super::item_queue::{ItemOp, OpResult};
+use super::merged::MergedOp;
+use super::snapshot::ItemSnapshot;
 use super::without_tests;
 use crate::inner::DynamoInner;
 use crate::service::Elapsed;

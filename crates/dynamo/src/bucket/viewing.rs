@@ -13,8 +13,8 @@ use tollgate_store::usage::{Window, iso, usage_key};
 use tollgate_store::{Activity, Scope, StoreError};
 
 use super::address::Address;
-use super::image::ItemSnapshot;
 use super::scope::FoundItems;
+use super::snapshot::ItemSnapshot;
 use crate::attributes::{item_of, key_attributes};
 use crate::inner::DynamoInner;
 use crate::records::read_items;

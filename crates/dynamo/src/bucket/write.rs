@@ -14,8 +14,8 @@ use tollgate_core::{Limit, MILLIS, Part, Rate};
 use super::address::Address;
 use super::draft::{ItemDraft, LimitDelta};
 use super::expression::Expression;
-use super::image::ItemSnapshot;
 use super::limits::WCU;
+use super::snapshot::ItemSnapshot;
 use super::values::number;
 
 /// How many other writers an item remembers before those are dropped that have not written for long.

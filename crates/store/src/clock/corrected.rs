@@ -6,7 +6,7 @@ use std::sync::{Arc, Weak};
 
 use tollgate_core::{Span, Tick};
 
-use super::sleeper::AlarmTarget;
+use super::alarm_target::AlarmTarget;
 use super::{Alarm, Clock, ClockSource};
 
 /// What a clock is corrected by, which may change at any time.

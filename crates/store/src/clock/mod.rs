@@ -1,9 +1,9 @@
 //! Time: the system's, or one that a test turns by hand.
 
+mod alarm_target;
 mod corrected;
 mod host;
 mod manual;
-mod sleeper;
 mod store_clock;
 mod system;
 
@@ -11,12 +11,12 @@ use std::sync::{Arc, Weak};
 
 use tollgate_core::Tick;
 
+pub(crate) use alarm_target::AlarmTarget;
 use corrected::Corrected;
 pub use corrected::Correction;
 pub use host::HostClock;
 use manual::Hands;
 pub use manual::ManualClock;
-pub(crate) use sleeper::AlarmTarget;
 pub use store_clock::{ClockWords, StoreClock};
 use system::SystemClock;
 

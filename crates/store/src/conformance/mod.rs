@@ -13,19 +13,19 @@
 //! ```
 
 mod backend;
+mod differential;
 mod laws;
 mod model;
 mod random;
 mod records;
-mod scenery;
 mod trace;
-mod twins;
+mod trace_limits;
 
 use crate::records::Records;
 use crate::usage::UsageRetention;
 use crate::{Backend, Clock, Store};
 
-pub use twins::Twins;
+pub use differential::Twins;
 
 /// Runs `traces` random traces and every law on stores made by `open`, which must tell time by the clock it is
 /// given. A trace that failed is run again with `TOLLGATE_SEED`.

@@ -4,7 +4,7 @@ use tollgate_core::{Costs, Limits, Ready, Span, Tick, Usage};
 
 use super::model::Model;
 use super::random::Random;
-use super::scenery::{anchor_costs, random_costs, random_credit, random_usage, variants};
+use super::trace_limits::{anchor_costs, random_costs, random_credit, random_usage, variants};
 use crate::{
     BucketRef, Clock, Key, LeaseTerm, ManualClock, Op, OpId, Step, StepOutcome, Store, Taken, Transaction,
     TxnOutcome,

@@ -5,10 +5,10 @@ use std::time::Duration;
 
 use tollgate_core::{Take, Tick};
 
-use super::ask::{denials, stale, take_of};
+use super::evaluate::{denials, stale, take_of};
 use super::records::LockedRecords;
 use super::{Afters, Memory};
-use crate::inner::LockedBucket;
+use crate::locked::LockedBucket;
 use crate::records::{self, RecordsError, Write};
 use crate::sync::MutexGuard;
 use crate::{

@@ -6,7 +6,7 @@ use std::sync::atomic::Ordering;
 
 use tollgate_core::{Limits, Tick};
 
-use super::space::{NamespaceTable, SHARDS, shard_of};
+use super::namespace::{NamespaceTable, SHARDS, shard_of};
 use super::tallies::{Tallies, TallySweep};
 use super::tally::Tally;
 use crate::records::{Cursor, Page};

@@ -1,12 +1,12 @@
 //! The memory store.
 
 mod apply;
-mod ask;
+mod dedup;
+mod evaluate;
 mod metering;
-mod recent;
+mod namespace;
 mod records;
 mod scope;
-mod space;
 mod store;
 mod table;
 mod tallies;
@@ -18,14 +18,14 @@ use std::sync::atomic::AtomicU64;
 
 use tollgate_core::{Costs, Denial, Limits, Tick};
 
-use crate::inner::Wakeups;
+use crate::locked::Wakeups;
 use crate::sync::Mutex;
 use crate::usage::UsageRetention;
 use crate::{BucketCell, BucketRef, Clock, Key, PerProcess, Priority, StoreError, WaitQueues, generation};
 
-use recent::Dedup;
+use dedup::Dedup;
+pub use namespace::NamespaceTable;
 use records::RecordTable;
-pub use space::NamespaceTable;
 pub use tally::Tally;
 
 /// Buckets in the memory of this process: the default, and the fastest.

@@ -8,7 +8,7 @@ use std::sync::atomic::Ordering;
 use tollgate_core::Tick;
 
 use super::Afters;
-use super::space::{NamespaceTable, SHARDS, shard_of};
+use super::namespace::{NamespaceTable, SHARDS, shard_of};
 use crate::records::{Cursor, PAGE_MAX, Page};
 use crate::{BucketCell, BucketStatus, Clock, FORGET_MAX, Key, Scope, StoreError, forgotten_write};
 

@@ -4,7 +4,7 @@ use std::sync::atomic::Ordering;
 
 use tollgate_core::{Bucket, Denial, Status, Tick};
 
-use super::ask::under;
+use super::evaluate::under;
 use super::{Afters, Memory};
 use crate::records::{Cursor, Item, ItemKey, Page, RecordsError, Write, check_keys};
 use crate::{

@@ -11,7 +11,7 @@ use super::local::LocalQueues;
 use super::waiter::Waiter;
 use super::{QueueFull, QueueKey, WaitQueues};
 use crate::Clock;
-use crate::queue::Rank;
+use crate::cell_queue::Rank;
 
 /// The places of one caller in wait queues. Dropping it gives them up, and notifies the next.
 pub struct QueueGuard<'a> {

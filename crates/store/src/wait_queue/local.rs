@@ -9,7 +9,7 @@ use tollgate_core::Tick;
 
 use super::waiter::Waiter;
 use super::{Freed, QueueFull, QueueKey, SharedQueues};
-use crate::queue::Rank;
+use crate::cell_queue::Rank;
 use crate::sync::Mutex;
 use crate::{Alarm, Clock, Key};
 

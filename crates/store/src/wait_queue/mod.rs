@@ -33,7 +33,7 @@ use local::LocalQueues;
 pub use place::{Claim, QueuePlace};
 pub use shared::SharedQueues;
 
-use crate::queue::Rank;
+use crate::cell_queue::Rank;
 use crate::{BucketRef, Clock, Key, PerProcess, Priority, Transaction, generation};
 
 /// The wait queues in front of the limits of one store.

@@ -2,7 +2,7 @@
 
 use super::QueueKey;
 use crate::Priority;
-use crate::queue::Rank;
+use crate::cell_queue::Rank;
 
 /// The place of a caller among the waiters for what it takes. The default is that of a newcomer.
 #[derive(Clone, Debug, Default)]

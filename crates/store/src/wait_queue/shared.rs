@@ -1,7 +1,7 @@
 //! Wait queues that several processes share.
 
 use super::{Freed, QueueFull, QueueKey};
-use crate::queue::Rank;
+use crate::cell_queue::Rank;
 
 /// The wait queues of all processes that share a store.
 ///

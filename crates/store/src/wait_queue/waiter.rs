@@ -6,7 +6,7 @@ use std::task::Waker;
 use tollgate_core::Tick;
 
 use super::local::LocalQueues;
-use crate::queue::{REACTION_MAX, Rank};
+use crate::cell_queue::{REACTION_MAX, Rank};
 use crate::sync::{Mutex, MutexGuard};
 use crate::{Alarm, Clock};
 

@@ -5,7 +5,7 @@ use tollgate_store::{BucketRef, Key, Op, OpId, Reach, Reply, Step, StoreError, T
 
 use super::remote::{CheckPart, StoredChecker, parts};
 use super::{Checker, CheckerBacking, LocalChecker};
-use crate::within::within;
+use crate::timeout::with_timeout;
 use crate::{AcquireError, CheckError};
 
 /// What is done to counts without a check.
@@ -167,7 +167,7 @@ impl StoredChecker {
         let nothing: Vec<Costs> = parts.iter().map(|part| Costs::none(part.limits.len())).collect();
         let take = |(part, costs)| self.step(part, Op::Take { costs, term: None });
         let steps: Vec<Step<'_>> = parts.iter().zip(&nothing).map(take).collect();
-        let asked = within(self.backend.clock(), self.timeout, self.backend.ask(&steps)).await?;
+        let asked = with_timeout(self.backend.clock(), self.timeout, self.backend.ask(&steps)).await?;
         Ok(asked.iter().flat_map(|denial| denial.statuses().collect::<Vec<_>>()).collect())
     }
 
@@ -181,7 +181,7 @@ impl StoredChecker {
         // A reply is only ever lost on the way from another host.
         let id = (self.backend.reach() == Reach::Fleet).then(|| OpId(self.backend.new_holder()));
         let call = Transaction { id, steps: &steps, metered: false };
-        within(self.backend.clock(), self.timeout, self.backend.apply(&call)).await.map(drop)
+        with_timeout(self.backend.clock(), self.timeout, self.backend.apply(&call)).await.map(drop)
     }
 
     fn step<'s>(&'s self, part: &'s CheckPart, op: Op<'s>) -> Step<'s> {

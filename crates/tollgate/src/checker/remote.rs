@@ -13,9 +13,9 @@ use tollgate_store::{
 };
 
 use super::{Verdict, Waited};
+use crate::admission::{Admission, AfterDenial, Takes, WaitPolicy};
 use crate::limiter::STORE_TIMEOUT;
-use crate::turn::{Admission, AfterDenial, Takes, WaitPolicy};
-use crate::within::within;
+use crate::timeout::with_timeout;
 use crate::{AcquireError, CheckError};
 
 /// Where the counts are.
@@ -138,12 +138,12 @@ impl StoredChecker {
         // A reply is only ever lost on the way from another host.
         let id = (self.backend.reach() == Reach::Fleet).then(|| OpId(self.backend.new_holder()));
         let call = Transaction { id, steps: &self.steps(parts), metered: false };
-        within(self.backend.clock(), self.timeout, turn.apply(&call)).await
+        with_timeout(self.backend.clock(), self.timeout, turn.apply(&call)).await
     }
 
     async fn ask(&self, parts: &[CheckPart], turn: &Admission<'_>) -> Result<Vec<Denial>, StoreError> {
         let steps = self.steps(parts);
-        let denials = within(self.backend.clock(), self.timeout, self.backend.ask(&steps)).await?;
+        let denials = with_timeout(self.backend.clock(), self.timeout, self.backend.ask(&steps)).await?;
         Ok(parts.iter().zip(denials).map(|(part, denial)| turn.behind(&part.key, denial)).collect())
     }
 }

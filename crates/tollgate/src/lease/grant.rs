@@ -8,9 +8,9 @@ use tollgate_store::{LeaseTerm, Op, Reply, StoreError, Transaction};
 
 use super::report::UsageReport;
 use super::{Cold, ColdState, Flag32, HeldLease, Lease};
-use crate::heart::Heartbeat;
+use crate::heartbeat::Heartbeat;
 use crate::set::{Backing, InForce, StoredBacking};
-use crate::within::within;
+use crate::timeout::with_timeout;
 use crate::{Event, LimitSet};
 
 /// What was taken from a store.
@@ -94,7 +94,7 @@ impl Settlement {
         let steps = [remote.step(&self.grant.limits, self.op())];
         let call = Transaction { id: None, steps: &steps, metered: false };
         let store = remote.store_of(self.grant.origin == Origin::StandIn);
-        within(remote.clock(), remote.settings.timeout, store.apply(&call)).await.map(drop)
+        with_timeout(remote.clock(), remote.settings.timeout, store.apply(&call)).await.map(drop)
     }
 
     fn hand_over(self) {

@@ -6,7 +6,7 @@ use tollgate_core::Span;
 use tollgate_store::{Backend, PerProcess, Reach, WAITERS_MAX, generation};
 
 use super::{Limiter, LimiterSettings, LimiterShared};
-use crate::away::StoreHealth;
+use crate::fallback::StoreHealth;
 use crate::observe::Reporter;
 use crate::{Observer, OnDrop};
 

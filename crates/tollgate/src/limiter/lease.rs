@@ -7,12 +7,12 @@ use std::time::Duration;
 use tollgate_core::{AsDemand, Costs, Name, Packed, Tick};
 use tollgate_store::{LeaseTerm, LocalBucket, Reply, StepOutcome, StoreError, TxnOutcome, generation};
 
-use super::end::Deltas;
 use super::plan::{LimiterRequest, PlannedTake};
 use super::route::Route;
+use super::settle::Deltas;
 use super::ticket::Ticket;
 use super::{AcquireError, LeaseError, Limiter, LimiterShared};
-use crate::heart::Heartbeat;
+use crate::heartbeat::Heartbeat;
 
 /// What an admitted caller holds, until it is settled, committed, cancelled or dropped. Whatever happens, it counts once.
 ///

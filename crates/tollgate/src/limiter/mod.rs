@@ -5,17 +5,17 @@
 //! cascades is charged together with its parent, and on up, all or nothing.
 
 mod acquire;
-mod attempt;
+mod acquire_loop;
 mod builder;
+mod chain_status;
 #[cfg(feature = "conformance")]
 pub mod conformance;
-mod end;
 mod error;
 mod inspect;
 mod lease;
 mod plan;
 mod route;
-mod standing;
+mod settle;
 mod ticket;
 mod ticket_text;
 mod unavailable;
@@ -29,16 +29,16 @@ use tollgate_core::{AsDemand, Span};
 use tollgate_store::{Backend, Clock, Memory, PerProcess, Reply, generation};
 
 use crate::OnDrop;
-use crate::away::StoreHealth;
+use crate::fallback::StoreHealth;
 use crate::observe::Reporter;
 
 pub use acquire::{Acquire, Attempt, TryAcquire};
 pub use builder::{Heartbeats, LEASE_TTL, LimiterBuilder, STORE_TIMEOUT};
-pub use end::LeaseEnd;
+pub use chain_status::{ChainStatus, LinkStatus};
 pub use error::{AcquireError, LeaseError};
 pub use lease::Lease;
 pub use plan::RESOURCES_MAX;
-pub use standing::{ChainStatus, LinkStatus};
+pub use settle::LeaseEnd;
 pub use ticket::{TicketEnd, TicketError};
 
 /// Decides for entities whose limits are stored. Cloning shares it.

@@ -7,11 +7,11 @@ use tollgate_catalog::{CatalogError, ChainLink, EntityChain, LimitsSource};
 use tollgate_core::{AsDemand, Costs, DemandError, Denial, Limits, Span, Tick};
 use tollgate_store::{BucketRef, Key, LeaseTerm, Op, Priority, Step, TxnOutcome};
 
+use super::chain_status::LinkStatus;
 use super::route::Route;
-use super::standing::LinkStatus;
 use super::{AcquireError, ChainStatus, LimiterShared};
-use crate::turn::Takes;
-use crate::within::within;
+use crate::admission::Takes;
+use crate::timeout::with_timeout;
 
 /// How many resources one call may take from.
 pub const RESOURCES_MAX: usize = 8;
@@ -179,7 +179,8 @@ impl LimiterShared {
         if let Some(route) = self.routes().get(entity, resource).filter(is_current) {
             return Ok(route);
         }
-        let chain = within(&self.clock, self.settings.timeout, self.catalog.chain(entity, resource)).await?;
+        let chain =
+            with_timeout(&self.clock, self.settings.timeout, self.catalog.chain(entity, resource)).await?;
         Ok(self.keep_route(entity, resource, chain))
     }
 
@@ -228,7 +229,7 @@ impl LimiterShared {
                 None => Arc::clone(&self.route(request.entity, name).await?.chain),
                 Some(limits) => {
                     let chain = self.catalog.chain_with(request.entity, name, limits);
-                    within(&self.clock, self.settings.timeout, chain).await?
+                    with_timeout(&self.clock, self.settings.timeout, chain).await?
                 }
             };
             for link in 0..chain.links.len() {

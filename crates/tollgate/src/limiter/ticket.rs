@@ -9,11 +9,11 @@ use tollgate_core::{Span, Tick};
 use tollgate_store::records::RecordsError;
 use tollgate_store::{LeaseTerm, OpId, Reply, StoreError, random_id};
 
-use super::end::LeaseEnd;
 use super::lease::Lease;
+use super::settle::LeaseEnd;
 use super::ticket_text::parse;
 use super::{LeaseError, Limiter};
-use crate::within::within;
+use crate::timeout::with_timeout;
 
 /// What tickets of earlier forms begin with, which were not sealed.
 const UNSEALED_FORMS: [&str; 2] = ["tg1+", "tg2+"];
@@ -130,7 +130,8 @@ impl<'a> Lease<'a> {
             let ttl = stored.term.map(|term| term.ttl);
             let ticket = stored.ticket.unwrap_or_else(|| Ticket::new(shared.clock.now(), ttl));
             let text = stored.to_text(&ticket);
-            let sealed = within(&shared.clock, shared.settings.timeout, shared.catalog.seal(&text)).await?;
+            let sealed =
+                with_timeout(&shared.clock, shared.settings.timeout, shared.catalog.seal(&text)).await?;
             lease.close();
             Ok(sealed)
         })
@@ -180,10 +181,12 @@ impl<'a> Lease<'a> {
         // The store answers a call that it remembers as it did at first; so the record tells who made it.
         let found = shared.backend.get_many(record.as_slice());
         let found =
-            within(&shared.clock, shared.settings.timeout, found).await.map_err(|error| match error {
-                RecordsError::Store(error) => error,
-                other => StoreError::BadCall(other.to_string()),
-            })?;
+            with_timeout(&shared.clock, shared.settings.timeout, found).await.map_err(
+                |error| match error {
+                    RecordsError::Store(error) => error,
+                    other => StoreError::BadCall(other.to_string()),
+                },
+            )?;
         let is_ours = found.into_iter().flatten().any(|item| item.text("by") == Some(by.as_str()));
         Ok(if is_ours { TicketEnd::Now } else { TicketEnd::Before })
     }
@@ -209,7 +212,7 @@ impl Limiter {
                 return Err(TicketError::TooOld);
             }
             let unsealed = self.0.catalog.unseal(ticket);
-            let text = within(&self.0.clock, self.0.settings.timeout, unsealed).await?;
+            let text = with_timeout(&self.0.clock, self.0.settings.timeout, unsealed).await?;
             let (mut stored, ticket) = parse(&text).map_err(TicketError::NotOne)?;
             if ticket.expires <= self.0.clock.now() {
                 return Err(TicketError::Expired(tollgate_store::usage::iso(ticket.expires)));

@@ -9,8 +9,8 @@ use tollgate_core::{AsDemand, Costs, Span, Tick};
 use tollgate_store::{BucketCell, Granted, Priority, Reply, WaitError, WaitRequest};
 
 use super::{Backing, LimitSet, StoredBacking, Uncommon};
-use crate::turn::WaitPolicy;
-use crate::wanted::OwnedDemand;
+use crate::admission::WaitPolicy;
+use crate::owned_demand::OwnedDemand;
 use crate::{AcquireError, Attempt, Event, Lease};
 
 /// A demand that will wait: set its patience, then `.await` it in a task or `.wait()` for it in a thread.

@@ -1,10 +1,10 @@
 //! Limit sets: several limits taken together.
 
 mod acquire;
+mod backing;
 mod builder;
 #[cfg(feature = "conformance")]
 pub mod conformance;
-mod home;
 mod remote;
 mod stored;
 mod try_acquire;
@@ -21,13 +21,13 @@ use tollgate_core::{
 };
 use tollgate_store::{BucketCell, Clock, Key, LeaseTerm, Priority, Reach, Reply, StoreError};
 
+use crate::admission::WaitPolicy;
 use crate::observe::Reporter;
-use crate::turn::WaitPolicy;
-use crate::wanted::OwnedDemand;
+use crate::owned_demand::OwnedDemand;
 use crate::{AcquireError, Attempt, Config, Event, Lease, OnDrop, ReplaceError};
 
-pub(crate) use home::Backing;
-use home::SetAddress;
+pub(crate) use backing::Backing;
+use backing::SetAddress;
 pub(crate) use remote::{InForce, StoredBacking};
 
 pub use acquire::{Acquire, Acquiring};

@@ -24,9 +24,9 @@
 
 mod balance;
 mod builder;
-mod desk;
 mod gather;
 mod handle;
+mod job_queue;
 mod limits;
 mod pool;
 #[cfg(feature = "processes")]

@@ -11,8 +11,8 @@ use tollgate_store::{Clock, Mutex, Reply};
 
 use super::balance::{Balance, Choice, WorkerCount, WorkerLoad};
 use super::builder::{WorkerKind, WorkerPoolBuilder};
-use super::desk::{JobQueue, PushOutcome, Rejected};
 use super::handle::{FinishedJob, Handle, JobError, ResultSlot};
+use super::job_queue::{JobQueue, PushOutcome, Rejected};
 use super::retry::Retry;
 use super::run::{JobHandler, QueuedInput, ReplyOnDrop, WorkerHealth, caught, run};
 use super::spawn::Spawner;

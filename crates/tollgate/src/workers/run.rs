@@ -13,7 +13,7 @@ use tollgate_store::Clock;
 use super::handle::{JobError, ResultSlot};
 use super::retry::{Retry, RetryVerdict};
 use super::worker::Worker;
-use crate::within::pause;
+use crate::timeout::pause;
 
 pub(super) type Trying<T, E> = Pin<Box<dyn Future<Output = Result<T, E>> + Send>>;
 

@@ -8,7 +8,7 @@ use tollgate_batch::{CallReply, ItemAttempt};
 use tollgate_provider::{Class, Estimator, FatalKind, Hint};
 
 use super::account::AccountConfig;
-use super::gate::FirstCall;
+use super::first_call::FirstCall;
 use super::http::{HttpCaller, Replied};
 use super::input::PlannedRequest;
 use super::output::Answered;

@@ -17,8 +17,8 @@ use tollgate_batch::journal::{IdMap, JournalError, JournalLine, LINE_BYTES_MAX};
 use super::files::has_text;
 use super::openai_line;
 use crate::args::BatchRunArgs;
+use crate::atomic_write::{Readers, replace};
 use crate::exit::UsageError;
-use crate::rewrite::{Readers, replace};
 
 /// The form of results.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]

@@ -11,7 +11,7 @@ mod events;
 mod export;
 mod feed;
 mod files;
-mod gate;
+mod first_call;
 mod header;
 mod http;
 mod input;

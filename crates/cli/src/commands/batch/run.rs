@@ -29,7 +29,7 @@ use super::view::BatchSummaryAnswer;
 use super::watch::ProgressView;
 use super::{changed, duplicate, endpoint, events, export, files, price_table, survey};
 use crate::args::BatchRunArgs;
-use crate::commands::server_ending::ServerSignal;
+use crate::commands::shutdown::ServerSignal;
 use crate::context::Context;
 use crate::exit::{Exit, UsageError};
 use crate::output::{Format, Output, grouped};

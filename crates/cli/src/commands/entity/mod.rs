@@ -9,7 +9,7 @@ mod show;
 use anyhow::Result;
 use tollgate::catalog::Access;
 
-use super::{cascade, levels, switch};
+use super::{cascade, disable, stored_limits};
 use crate::args::{EntityCommand, EntityLimitsArgs, EntitySetLimitsArgs};
 use crate::context::Context;
 use crate::output::Output;
@@ -24,10 +24,10 @@ pub(super) fn run(context: &Context, command: EntityCommand) -> Result<Output> {
         EntityCommand::Children { entity, page } => list::children(context, entity, &page),
         EntityCommand::SetParent(args) => family::set_parent(context, args),
         EntityCommand::SetLimits(EntitySetLimitsArgs { entity, resource, limits }) => {
-            levels::set(context, OwnedLevel::entity(entity, resource), &limits)
+            stored_limits::set(context, OwnedLevel::entity(entity, resource), &limits)
         }
-        EntityCommand::GetLimits(args) => levels::get(context, &level(args)),
-        EntityCommand::DeleteLimits(args) => levels::delete(context, &level(args)),
+        EntityCommand::GetLimits(args) => stored_limits::get(context, &level(args)),
+        EntityCommand::DeleteLimits(args) => stored_limits::delete(context, &level(args)),
         EntityCommand::List(args) => list::list(context, &args),
         EntityCommand::ListResources => list::resources(context),
         EntityCommand::SetCascade { entity, cascade, resource } => {
@@ -38,18 +38,18 @@ pub(super) fn run(context: &Context, command: EntityCommand) -> Result<Output> {
         }
         EntityCommand::Disable { entity, resource } => {
             let switch = match resource {
-                Some(resource) => switch::Switch::Access(entity, resource, Some(Access::Off)),
-                None => switch::Switch::Entity(entity),
+                Some(resource) => disable::Switch::Access(entity, resource, Some(Access::Off)),
+                None => disable::Switch::Entity(entity),
             };
-            switch::turn(context, switch, switch::Toggle::Off)
+            disable::turn(context, switch, disable::Toggle::Off)
         }
         EntityCommand::Enable { entity, resource, inherit } => {
             let access = (!inherit).then_some(Access::On);
             let switch = match resource {
-                Some(resource) => switch::Switch::Access(entity, resource, access),
-                None => switch::Switch::Entity(entity),
+                Some(resource) => disable::Switch::Access(entity, resource, access),
+                None => disable::Switch::Entity(entity),
             };
-            switch::turn(context, switch, switch::Toggle::On)
+            disable::turn(context, switch, disable::Toggle::On)
         }
         EntityCommand::Reset(args) => bucket::reset(context, args),
         EntityCommand::TopUp(args) => bucket::top_up(context, args),

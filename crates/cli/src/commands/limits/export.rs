@@ -6,11 +6,11 @@ use anyhow::{Context as _, Result, bail};
 use serde::Serialize;
 
 use super::stored_as_file;
+use crate::atomic_write::write_atomically;
 use crate::context::Context;
 use crate::limits_file::print;
 use crate::output::style::{self, paint};
 use crate::output::{Answer, Output, TextPage, counted};
-use crate::rewrite::rewrite;
 use crate::views::deed;
 
 /// Writes what is stored, or what a set has of it, to a file or to stdout.
@@ -43,7 +43,7 @@ pub(super) fn export(context: &Context, file: Option<&Path>, set: Option<&str>) 
             context.confirm(format_args!("overwrite {}", file.display()))?;
         }
         if !context.dry_run {
-            rewrite(file, &text).with_context(|| format!("{} cannot be written", file.display()))?;
+            write_atomically(file, &text).with_context(|| format!("{} cannot be written", file.display()))?;
         }
     }
     Ok(Output::new(ExportAnswer {

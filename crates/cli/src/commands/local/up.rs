@@ -10,7 +10,7 @@ use tollgate_dynamo::DynamoStore;
 use tollgate_dynamo_local::{Engine, serve};
 
 use crate::args::LocalUpArgs;
-use crate::commands::server_ending::ServerSignal;
+use crate::commands::shutdown::ServerSignal;
 use crate::context::Context;
 use crate::exit::Exit;
 use crate::output::{Answer, Output, TableCell, TextPage};

@@ -1,6 +1,6 @@
 //! A command that runs when the limits allow it, and gives back when it ends.
 
-mod ended;
+mod exit_status;
 #[cfg(unix)]
 mod signals;
 
@@ -13,7 +13,7 @@ use serde::Serialize;
 use tollgate::Event;
 use tollgate::limiter::Lease;
 
-use self::ended::ProcessEnd;
+use self::exit_status::ProcessEnd;
 use super::call::{Called, LimiterCall, one_of_each};
 use crate::args::RunArgs;
 use crate::context::Context;

@@ -11,10 +11,10 @@ use clap_mangen::Man;
 use serde::Serialize;
 
 use crate::args::{Cli, ManArgs};
+use crate::atomic_write::write_atomically;
 use crate::context::Context;
 use crate::exit::{Exit, UsageError};
 use crate::output::{Answer, Format, Output, TextPage};
-use crate::rewrite::rewrite;
 use crate::views::deed;
 
 /// Prints a page of the manual, or writes all of them into a folder.
@@ -95,7 +95,7 @@ fn write_all(context: &Context, root: &clap::Command, folder: &Path) -> Result<O
         let name = format!("{}.1", title(command));
         if !context.dry_run {
             let path = folder.join(&name);
-            rewrite(&path, &page(command)?)
+            write_atomically(&path, &page(command)?)
                 .with_context(|| format!("{} cannot be written", path.display()))?;
         }
         files.push(name);

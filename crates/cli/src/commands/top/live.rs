@@ -5,8 +5,8 @@ use std::time::Duration;
 use anyhow::Result;
 use tollgate::Catalog;
 
-use super::look::NamespaceSnapshot;
 use super::screen::{Pause, Size, TopScreen};
+use super::snapshot::NamespaceSnapshot;
 use super::view::{RowRoom, TopAnswer};
 use crate::args::TopArgs;
 use crate::context::Context;

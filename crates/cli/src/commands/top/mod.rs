@@ -4,10 +4,10 @@
 mod endings;
 #[cfg(unix)]
 mod live;
-mod look;
 #[cfg(unix)]
 mod screen;
 mod sets;
+mod snapshot;
 mod view;
 mod waiting;
 
@@ -17,7 +17,7 @@ use tollgate::Catalog;
 use crate::args::TopArgs;
 use crate::context::Context;
 use crate::output::{Format, Output};
-use look::NamespaceSnapshot;
+use snapshot::NamespaceSnapshot;
 use view::{RowRoom, TopAnswer};
 
 /// How many rows are shown where nobody says otherwise and there is no terminal.

@@ -3,7 +3,7 @@
 use serde::Serialize;
 use tollgate::{StoredSet, Tick};
 
-use super::look;
+use super::snapshot;
 use super::view::TightestView;
 use crate::commands::set::{cooling_us, state};
 use crate::output::{TableCell, TextPage, TextTable, counted};
@@ -22,7 +22,7 @@ impl SetView {
         SetView {
             name: set.name.clone(),
             resumes_in_us: cooling_us(set, now),
-            tightest: look::tightest(&set.limits).map(|(status, share)| TightestView::of(status, share)),
+            tightest: snapshot::tightest(&set.limits).map(|(status, share)| TightestView::of(status, share)),
         }
     }
 }

@@ -6,8 +6,8 @@ use serde::Serialize;
 use tollgate::Status;
 use tollgate::store::usage::iso;
 
-use super::look::{NamespaceSnapshot, TopRow};
 use super::sets::{SetView, sets_text};
+use super::snapshot::{NamespaceSnapshot, TopRow};
 use super::waiting::{WaiterView, waiting_text};
 use crate::context::Context;
 use crate::limit_text;

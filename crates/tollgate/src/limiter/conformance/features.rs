@@ -8,7 +8,7 @@ use tollgate_catalog::{Access, Cascade, CatalogError, Level, OnUnavailable};
 use tollgate_core::{Limit, demand};
 use tollgate_store::{Backend, Fault, FaultStore, ManualClock};
 
-use super::bench_of::{RESOURCE, START, built, limiter_on};
+use super::fixture::{RESOURCE, START, built, limiter_on};
 use super::{LimiterFixture, OpenStore};
 use crate::OnDrop;
 use crate::limiter::AcquireError;

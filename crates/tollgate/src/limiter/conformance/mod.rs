@@ -4,15 +4,15 @@
 //! tollgate::limiter_suite!(|clock| std::sync::Arc::new(Memory::builder().clock(clock).build()));
 //! ```
 
-mod bench_of;
 pub mod features;
+mod fixture;
 pub mod numbers;
 pub mod promises;
 pub mod tickets;
 pub mod usage;
 pub mod waiting;
 
-pub use bench_of::{LimiterFixture, OpenStore};
+pub use fixture::{LimiterFixture, OpenStore};
 
 /// Makes a test of every law, on stores made by `$open`: from a clock to an `Arc<dyn Backend>` of its own. With `quick` behind it,
 /// all laws but the one that takes longer than the others together.

@@ -11,7 +11,7 @@ use tollgate_store::records::{Index, Query, Records as _};
 use tollgate_store::usage::Window;
 use tollgate_store::{Backend, Fault, FaultStore, ManualClock, Scope};
 
-use super::bench_of::{RESOURCE, START, block_on, built, limiter_on};
+use super::fixture::{RESOURCE, START, block_on, built, limiter_on};
 use super::{LimiterFixture, OpenStore};
 use crate::limiter::AcquireError;
 

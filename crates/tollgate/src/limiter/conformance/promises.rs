@@ -11,7 +11,7 @@ use tollgate_core::{Limit, Span, Tick, demand};
 use tollgate_store::usage::Window;
 use tollgate_store::{CHAIN_MAX, Scope};
 
-use super::bench_of::RESOURCE;
+use super::fixture::RESOURCE;
 use super::{LimiterFixture, OpenStore};
 use crate::Event;
 use crate::limiter::{Heartbeats, Lease};

@@ -6,7 +6,7 @@ use std::time::Duration;
 use tollgate_catalog::Level;
 use tollgate_core::{Limit, demand};
 
-use super::bench_of::{RESOURCE, built, limiter_on};
+use super::fixture::{RESOURCE, built, limiter_on};
 use super::{LimiterFixture, OpenStore};
 use crate::Limiter;
 use crate::limiter::{LeaseEnd, TicketEnd, TicketError};

@@ -3,7 +3,7 @@
 use tollgate_catalog::{Level, UsageQuery, UsageRow, Window};
 use tollgate_core::{Limit, demand};
 
-use super::bench_of::RESOURCE;
+use super::fixture::RESOURCE;
 use super::{LimiterFixture, OpenStore};
 
 /// A call that is charged to a key, its team and its organisation is one call and costs once in every sum over entities.

@@ -11,7 +11,7 @@ use tollgate_catalog::Level;
 use tollgate_core::{Limit, Span, demand};
 use tollgate_store::{Reply, Scope};
 
-use super::bench_of::{RESOURCE, START};
+use super::fixture::{RESOURCE, START};
 use super::{LimiterFixture, OpenStore};
 use crate::limiter::{AcquireError, Lease};
 

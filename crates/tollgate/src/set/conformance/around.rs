@@ -7,7 +7,7 @@ use std::time::Duration;
 use tollgate_core::{Limit, Limits, Span, demand};
 use tollgate_store::WaitQueues;
 
-use super::bench_of::{RecordingObserver, START, WaitingTask, eventually, spend, take, wait_for};
+use super::fixture::{RecordingObserver, START, WaitingTask, eventually, spend, take, wait_for};
 use super::{OpenSetStore, SetFixture};
 use crate::{
     AcquireError, CheckError, CheckInfo, Checker, Event, LimitPool, LimitSet, Observer, Spread, Verdict,

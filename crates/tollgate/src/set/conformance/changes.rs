@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use tollgate_core::{Limit, LimitBuilder, LimitsError, Ready, Span, demand};
 
-use super::bench_of::{START, available, count, denial, spend, take, wait_for};
+use super::fixture::{START, available, count, denial, spend, take, wait_for};
 use super::{OpenSetStore, SetFixture};
 use crate::{LimitSet, ReplaceError};
 

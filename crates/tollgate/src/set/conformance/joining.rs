@@ -8,7 +8,7 @@ use tollgate_core::{Limit, LimitBuilder, LimitsError, demand};
 use tollgate_store::records::{Test, Write};
 use tollgate_store::{FaultStore, ManualClock};
 
-use super::bench_of::{START, available, count, denial, spend, take, until};
+use super::fixture::{START, available, count, denial, spend, take, until};
 use super::{OpenSetStore, SetFixture};
 use crate::{AcquireError, LimitSet, ReplaceError, SETS_NAMESPACE};
 

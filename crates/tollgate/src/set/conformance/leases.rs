@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use tollgate_core::{Demand, DemandError, Limit, Name, demand};
 
-use super::bench_of::{RecordingObserver, available, count, denial, spend, take, until};
+use super::fixture::{RecordingObserver, available, count, denial, spend, take, until};
 use super::{OpenSetStore, SetFixture};
 use crate::limiter::Heartbeats;
 use crate::{AcquireError, LimitSet, OnDrop, ReleaseError, SettleError};

@@ -6,15 +6,15 @@
 //! ```
 
 pub mod around;
-mod bench_of;
 pub mod changes;
+mod fixture;
 pub mod joining;
 pub mod leases;
 pub mod numbers;
 pub mod sharing;
 pub mod waiting;
 
-pub use bench_of::{OpenSetStore, SetFixture};
+pub use fixture::{OpenSetStore, SetFixture};
 
 /// Makes a test of every law: `here` on sets of this process, or on stores made by `$open`, from a clock to an
 /// `Arc<dyn Backend>` of its own.

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use tollgate_core::{Demand, LIMITS_MAX, Limit, LimitsError, Ready, Span, demand};
 
-use super::bench_of::{RecordingObserver, START, available, count, denial, spend, take, wait_for};
+use super::fixture::{RecordingObserver, START, available, count, denial, spend, take, wait_for};
 use super::{OpenSetStore, SetFixture};
 
 /// rpm 100/min: 100 admitted at T, the 101st told 0.6 s; idle for an hour: 100, not 101.

@@ -8,7 +8,7 @@ use tollgate_catalog::OnUnavailable;
 use tollgate_core::{Limit, LimitBuilder, Limits, LimitsError, Span, demand};
 use tollgate_store::{Backend, Fault, FaultStore, ManualClock, Scope, StoreError};
 
-use super::bench_of::{START, available, count, denial, spend, take, until};
+use super::fixture::{START, available, count, denial, spend, take, until};
 use super::{OpenSetStore, SetFixture};
 use crate::limiter::Heartbeats;
 use crate::{AcquireError, Checker, LimitSet, LimitSetBuilder, SETS_NAMESPACE, StoredSets};

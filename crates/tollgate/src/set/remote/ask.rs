@@ -5,16 +5,16 @@ use tollgate_store::{Op, Priority, StoreError};
 
 use super::StoredBacking;
 use crate::AcquireError;
+use crate::admission::behind;
+use crate::owned_demand::OwnedDemand;
 use crate::set::{LimitSet, SetStatus};
-use crate::turn::behind;
-use crate::wanted::OwnedDemand;
-use crate::within::within;
+use crate::timeout::with_timeout;
 
 impl StoredBacking {
     /// How `costs` would fare, with nothing taken.
     pub(super) async fn ask(&self, limits: &Limits, costs: &Costs) -> Result<Denial, StoreError> {
         let steps = [self.step(limits, Op::Take { costs, term: None })];
-        let answers = within(self.clock(), self.settings.timeout, self.backend.ask(&steps)).await?;
+        let answers = with_timeout(self.clock(), self.settings.timeout, self.backend.ask(&steps)).await?;
         let answer = answers.into_iter().next();
         let answer =
             answer.ok_or_else(|| StoreError::BadCall("the store said nothing about a take".into()))?;

@@ -4,10 +4,10 @@ use tollgate_core::{Costs, Denial, Name};
 use tollgate_store::{LeaseTerm, Op, Reach, StepOutcome, StoreError, TxnOutcome};
 
 use super::{InForce, STALE_MAX, StoredBacking, unsettled};
+use crate::admission::{Admission, AfterDenial, Takes, WaitPolicy};
 use crate::lease::Grant;
+use crate::owned_demand::OwnedDemand;
 use crate::set::LimitSet;
-use crate::turn::{Admission, AfterDenial, Takes, WaitPolicy};
-use crate::wanted::OwnedDemand;
 use crate::{AcquireError, Attempt, Event, Lease};
 
 /// One demand on its way.

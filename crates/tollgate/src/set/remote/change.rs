@@ -7,7 +7,7 @@ use tollgate_store::{Freed, Op, StoreError, Transaction, TxnOutcome};
 
 use super::{STALE_MAX, StoredBacking, unsettled};
 use crate::ReplaceError;
-use crate::within::within;
+use crate::timeout::with_timeout;
 
 impl StoredBacking {
     /// Puts a limit in force in place of the one of the same name.
@@ -63,7 +63,7 @@ impl StoredBacking {
         let call = Transaction { id: self.call_id(), steps: &steps, metered: false };
         let writes = [after.write_after(before)];
         let applied = self.backend.apply_with(&call, &writes);
-        match within(self.clock(), self.settings.timeout, applied).await {
+        match with_timeout(self.clock(), self.settings.timeout, applied).await {
             Ok(TxnOutcome::Stale(_)) | Err(RecordsError::Failed(_)) => Ok(false),
             Ok(_) => Ok(true),
             Err(RecordsError::Store(error)) => Err(error),

@@ -12,7 +12,7 @@ use tollgate_store::StoreError;
 use tollgate_store::records::RecordsError;
 
 use super::{STALE_MAX, StoredBacking, unsettled};
-use crate::within::within;
+use crate::timeout::with_timeout;
 use crate::{AcquireError, ReplaceError};
 
 /// What a program says about a set that it opens.
@@ -145,7 +145,7 @@ impl StoredBacking {
     async fn read(&self) -> Result<SharedSet, JoinError> {
         let none = SharedSet::new(&self.namespace, &self.name);
         let keys = [none.key().clone()];
-        let items = within(self.clock(), self.settings.timeout, self.backend.get_many(&keys)).await;
+        let items = with_timeout(self.clock(), self.settings.timeout, self.backend.get_many(&keys)).await;
         let item = items.map_err(store_error)?.into_iter().next().flatten();
         let read = none.read(item.as_ref(), &self.named.limits);
         read.map_err(|why: CatalogError| StoreError::Refused(why.to_string()).into())
@@ -154,7 +154,7 @@ impl StoredBacking {
     /// Writes the record, unless another program was faster.
     async fn write(&self, before: &SharedSet, after: &SharedSet) -> Result<bool, JoinError> {
         let writes = [after.write_after(before)];
-        match within(self.clock(), self.settings.timeout, self.backend.write(&writes)).await {
+        match with_timeout(self.clock(), self.settings.timeout, self.backend.write(&writes)).await {
             Ok(()) => Ok(true),
             Err(RecordsError::Failed(_)) => Ok(false),
             Err(RecordsError::Store(StoreError::Refused(why))) => Err(self.unwritten(&why).into()),

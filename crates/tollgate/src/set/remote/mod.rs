@@ -20,10 +20,10 @@ use tollgate_store::{
 };
 
 use self::join::JoinedLimits;
-use crate::away::StoreHealth;
+use crate::admission::Admission;
+use crate::fallback::StoreHealth;
 use crate::limiter::Heartbeats;
-use crate::turn::Admission;
-use crate::within::within;
+use crate::timeout::with_timeout;
 
 /// The second part of the key of every set, behind its name.
 pub(super) const KIND: &str = "limit-set";
@@ -118,14 +118,14 @@ impl StoredBacking {
     pub(crate) async fn apply(&self, step: Step<'_>) -> Result<TxnOutcome, StoreError> {
         let steps = [step];
         let call = Transaction { id: self.call_id(), steps: &steps, metered: false };
-        within(self.clock(), self.settings.timeout, self.backend.apply(&call)).await
+        with_timeout(self.clock(), self.settings.timeout, self.backend.apply(&call)).await
     }
 
     /// As [`apply`](Self::apply), for a caller that waits its turn.
     async fn apply_in_turn(&self, step: Step<'_>, turn: &Admission<'_>) -> Result<TxnOutcome, StoreError> {
         let steps = [step];
         let call = Transaction { id: self.call_id(), steps: &steps, metered: false };
-        within(self.clock(), self.settings.timeout, turn.apply(&call)).await
+        with_timeout(self.clock(), self.settings.timeout, turn.apply(&call)).await
     }
 
     /// An id for a call whose reply can be lost: only ever on the way from another host.

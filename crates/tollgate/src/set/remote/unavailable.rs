@@ -6,8 +6,8 @@ use tollgate_store::{Op, StepOutcome, Transaction, TxnOutcome};
 
 use super::StoredBacking;
 use crate::lease::Grant;
+use crate::owned_demand::OwnedDemand;
 use crate::set::LimitSet;
-use crate::wanted::OwnedDemand;
 use crate::{AcquireError, Event, Lease};
 
 impl LimitSet {

@@ -1,0 +1,100 @@
+//! Files that are there whole, or as they were.
+
+use std::fs::{File, OpenOptions};
+use std::io::{self, BufWriter, IntoInnerError, Write};
+use std::path::Path;
+
+/// Who may read a file that is new. One that is replaced keeps its permissions.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Readers {
+    /// As the process makes files.
+    Default,
+    /// The owner only.
+    #[cfg(feature = "batch")]
+    Owner,
+}
+
+/// Writes a file beside the one that is there, and puts it in its place. Whoever reads it meanwhile has the old one or the
+/// new one, and a full disk leaves the old one.
+///
+/// # Errors
+///
+/// Those of the disk; then nothing is left behind.
+pub(crate) fn write_atomically(path: &Path, text: &str) -> io::Result<()> {
+    // What is no ordinary file, a pipe say, is written to as it is; so is what a link leads to.
+    let is_plain = std::fs::symlink_metadata(path).map_or(true, |there| there.is_file());
+    if !is_plain {
+        return std::fs::write(path, text);
+    }
+    replace(path, Readers::Default, |out| out.write_all(text.as_bytes()))
+}
+
+/// As [`write_atomically`], with what `write` writes. What a link leads to is replaced, and the link stays.
+///
+/// # Errors
+///
+/// Those of the disk and of `write`; then nothing is left behind.
+pub(crate) fn replace(
+    path: &Path,
+    readers: Readers,
+    write: impl FnOnce(&mut dyn Write) -> io::Result<()>,
+) -> io::Result<()> {
+    let path = std::fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
+    let name = path.file_name().ok_or(io::ErrorKind::InvalidFilename)?;
+    let mut beside = name.to_owned();
+    beside.push(format!(".{}.tmp", std::process::id()));
+    let beside = path.with_file_name(beside);
+    let written = write_new(&beside, &path, readers, write).and_then(|()| std::fs::rename(&beside, &path));
+    if written.is_err() {
+        // It may not even have been made.
+        let _ = std::fs::remove_file(&beside);
+    }
+    written
+}
+
+fn write_new(
+    beside: &Path,
+    path: &Path,
+    readers: Readers,
+    write: impl FnOnce(&mut dyn Write) -> io::Result<()>,
+) -> io::Result<()> {
+    let file = create(beside, readers)?;
+    if let Ok(there) = std::fs::metadata(path) {
+        file.set_permissions(there.permissions())?;
+    }
+    let mut out = BufWriter::with_capacity(1 << 16, file);
+    write(&mut out)?;
+    out.into_inner().map_err(IntoInnerError::into_error)?.sync_all()
+}
+
+fn create(path: &Path, readers: Readers) -> io::Result<File> {
+    let mut options = OpenOptions::new();
+    options.write(true).create_new(true);
+    #[cfg(all(unix, feature = "batch"))]
+    if readers == Readers::Owner {
+        std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    }
+    #[cfg(not(all(unix, feature = "batch")))]
+    let _ = readers;
+    options.open(path)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_is_replaced_whole_and_nothing_is_left_beside_it() {
+        let folder = std::env::temp_dir().join(format!("tollgate-rewrite-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).unwrap();
+        let path = folder.join("limits.toml");
+        write_atomically(&path, "one").unwrap();
+        let reader = std::fs::File::open(&path).unwrap();
+        write_atomically(&path, "two").unwrap();
+        assert_eq!(io::read_to_string(reader).unwrap(), "one", "who reads has what was there");
+        assert_eq!(std::fs::read_to_string(&path).unwrap(), "two");
+        assert!(write_atomically(&folder.join("no/such"), "three").is_err());
+        assert_eq!(std::fs::read_dir(&folder).unwrap().count(), 1);
+        std::fs::remove_dir_all(&folder).unwrap();
+    }
+}

@@ -1,0 +1,289 @@
+//! The way to one bucket: one write at a time, and whoever comes meanwhile goes with the next.
+//!
+//! So an item can remember the last write of a process in one number, and know a write that comes twice from one that
+//! comes once. And a process in which many take from one bucket makes one write for all that came while it was making
+//! the last.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
+
+use tokio::sync::{Notify, oneshot};
+use tollgate_core::{Denial, MILLIS, Tick};
+use tollgate_store::prefetch::PrefetchBuffer;
+use tollgate_store::{Mutex, OpId, OwnedTransaction, StepOutcome, StoreError};
+
+use super::draft::UsageMode;
+use super::snapshot::{ItemSnapshot, WCU_FULL};
+
+/// How many go with one write.
+const TOGETHER_MAX: usize = 64;
+
+/// How many steps are remembered that nobody heard of.
+const UNHEARD_MAX: usize = 256;
+
+/// The way to one item of a bucket.
+#[derive(Default)]
+pub(crate) struct ItemQueue {
+    shard: u32,
+    /// In how many items the bucket is, as far as is known; kept at the first. 0 counts as 1.
+    shards: AtomicU32,
+    queue: Mutex<VecDeque<QueuedOp>>,
+    pub(crate) state: tokio::sync::Mutex<ItemState>,
+    /// The latest time that something was applied at, in microseconds: a clock that steps back is not followed.
+    seen: AtomicU64,
+    /// Whether somebody is about to write down its usage.
+    writes_usage: AtomicBool,
+    /// What was handed over and not yet tried.
+    pub(crate) handed_over: Arc<PendingDetached>,
+    /// What this process holds ahead, at the first item.
+    pub(crate) stash: tokio::sync::Mutex<PrefetchBuffer>,
+    /// Whether somebody sees to it that it is given back.
+    pub(crate) is_watched: AtomicBool,
+}
+
+/// Calls that were handed over and not yet tried: whoever asks after that is answered after them.
+#[derive(Default)]
+pub(crate) struct PendingDetached {
+    count: AtomicUsize,
+    changed: Notify,
+}
+
+impl PendingDetached {
+    pub(crate) fn add(&self) {
+        self.count.fetch_add(1, Ordering::AcqRel);
+    }
+
+    pub(crate) fn remove(&self) {
+        if self.count.fetch_sub(1, Ordering::AcqRel) == 1 {
+            self.changed.notify_waiters();
+        }
+    }
+
+    /// Waits until all of them were tried.
+    pub(crate) async fn none(&self) {
+        while self.count.load(Ordering::Acquire) > 0 {
+            let changed = self.changed.notified();
+            if self.count.load(Ordering::Acquire) > 0 {
+                changed.await;
+            }
+        }
+    }
+}
+
+/// What is known of a bucket.
+#[derive(Default)]
+pub(crate) struct ItemState {
+    seen: LastSeen,
+    /// When it was seen.
+    pub(crate) seen_at: Tick,
+    /// A write of which nobody knows whether it was made.
+    pub(crate) unsure: Option<UnknownWrite>,
+    /// Steps that were done though whoever asked was told that nothing is known, by the id of their call: should they be
+    /// asked for again, they are not done again.
+    done_unheard: VecDeque<(OpId, usize, StepOutcome)>,
+    pressure: Pressure,
+}
+
+/// How many writes a second an item still bears: the hidden limit, counted by how often the item says it was written.
+#[derive(Default)]
+struct Pressure {
+    revision: u64,
+    at: Tick,
+    left: Option<i64>,
+}
+
+impl Pressure {
+    fn saw(&mut self, image: &mut ItemSnapshot, at: Tick) {
+        let writes = image.revision.saturating_sub(self.revision);
+        let gained = at.since(self.at).as_micros().min(1_000_000) as i64;
+        let left = self.left.map_or(WCU_FULL, |left| left.saturating_add(gained).min(WCU_FULL));
+        let spent = if self.left.is_some() { writes.min(1_000_000) as i64 * MILLIS as i64 } else { 0 };
+        let left = left - spent;
+        *self = Pressure { revision: image.revision, at, left: Some(left) };
+        image.wcu = left;
+    }
+}
+
+/// What was last seen of a bucket.
+#[derive(Default)]
+enum LastSeen {
+    #[default]
+    Nothing,
+    /// That there is no item. Others may make one at any time.
+    NoItem,
+    Item(Box<ItemSnapshot>),
+}
+
+impl ItemState {
+    /// The item as it was last seen.
+    pub(crate) fn image(&self) -> Option<&ItemSnapshot> {
+        match &self.seen {
+            LastSeen::Item(image) => Some(image),
+            LastSeen::Nothing | LastSeen::NoItem => None,
+        }
+    }
+
+    /// Whether it was looked whether there is an item.
+    pub(crate) fn is_known(&self) -> bool {
+        !matches!(self.seen, LastSeen::Nothing)
+    }
+
+    /// This was seen: an item, or that there is none.
+    pub(crate) fn saw(&mut self, image: Option<ItemSnapshot>, at: Tick) {
+        self.seen = image.map_or(LastSeen::NoItem, |mut image| {
+            self.pressure.saw(&mut image, at);
+            LastSeen::Item(Box::new(image))
+        });
+        self.seen_at = at;
+    }
+
+    /// A step was done, and nobody heard of it.
+    pub(crate) fn remember(&mut self, errand: &ItemOp, done: StepOutcome) {
+        let Some(id) = errand.call.id else { return };
+        if self.done_unheard.len() >= UNHEARD_MAX {
+            self.done_unheard.pop_front();
+        }
+        self.done_unheard.push_back((id, errand.step, done));
+    }
+
+    /// What came of an errand that was done though nobody heard of it.
+    pub(crate) fn remembered(&self, errand: &ItemOp) -> Option<StepOutcome> {
+        let is_it =
+            |(id, step, _): &&(OpId, usize, StepOutcome)| Some(*id) == errand.call.id && *step == errand.step;
+        self.done_unheard.iter().find(is_it).map(|(_, _, done)| *done)
+    }
+
+    /// Whether the item is written to more often than it bears.
+    pub(crate) fn is_hot(&self) -> bool {
+        self.pressure.left.is_some_and(|left| left <= 0)
+    }
+
+    /// It was seen to, and the count begins anew.
+    pub(crate) fn cool(&mut self) {
+        self.pressure = Pressure::default();
+    }
+
+    pub(crate) fn forget(&mut self) {
+        self.seen = LastSeen::Nothing;
+    }
+
+    /// For one who comes later: that there was no item says nothing any more.
+    pub(crate) fn doubt_absence(&mut self) {
+        if matches!(self.seen, LastSeen::NoItem) {
+            self.forget();
+        }
+    }
+}
+
+/// A write of which nobody knows whether it was made.
+pub(crate) struct UnknownWrite {
+    pub(crate) seq: u64,
+    /// What it would have done.
+    pub(crate) errands: Vec<(ItemOp, OpResult)>,
+    /// The write that undoes it, if nobody knows either whether that was made.
+    pub(crate) undone_by: Option<u64>,
+}
+
+/// One step for a bucket.
+#[derive(Clone)]
+pub(crate) struct ItemOp {
+    pub(crate) call: Arc<OwnedTransaction>,
+    /// Which of its steps.
+    pub(crate) step: usize,
+    /// In how many items it takes the bucket to be.
+    pub(crate) shards: u32,
+    pub(crate) metering: UsageMode,
+}
+
+/// What came of it.
+#[derive(Clone, Debug)]
+pub(crate) enum OpResult {
+    Done(StepOutcome),
+    Denied(Box<Denial>),
+    Stale,
+    /// The bucket is in another number of items.
+    Moved,
+    /// Only the whole bucket can tell.
+    Whole,
+}
+
+impl OpResult {
+    /// Whether time has passed for the bucket: a refusal leaves it as it was, and so does who goes on holding.
+    pub(crate) fn is_use(&self) -> bool {
+        matches!(self, OpResult::Done(done) if !matches!(done, StepOutcome::Renewed(_)))
+    }
+}
+
+/// One who waits for what comes of an errand.
+pub(crate) struct QueuedOp {
+    pub(crate) errand: ItemOp,
+    answer: oneshot::Sender<Result<OpResult, StoreError>>,
+}
+
+impl ItemQueue {
+    pub(crate) fn new(shard: u32) -> ItemQueue {
+        ItemQueue { shard, ..ItemQueue::default() }
+    }
+
+    pub(crate) fn shard(&self) -> u32 {
+        self.shard
+    }
+
+    pub(crate) fn shards(&self) -> u32 {
+        self.shards.load(Ordering::Acquire).max(1)
+    }
+
+    pub(crate) fn set_shards(&self, shards: u32) {
+        self.shards.store(shards, Ordering::Release);
+    }
+
+    /// The latest time that something was applied at.
+    pub(crate) fn last(&self) -> Tick {
+        Tick::from_micros(self.seen.load(Ordering::Acquire))
+    }
+
+    /// Something was applied at `now`.
+    pub(crate) fn saw(&self, now: Tick) {
+        self.seen.fetch_max(now.as_micros(), Ordering::AcqRel);
+    }
+
+    /// Whether whoever asks is the one to write down its usage.
+    pub(crate) fn begin_writing_usage(&self) -> bool {
+        !self.writes_usage.swap(true, Ordering::AcqRel)
+    }
+
+    pub(crate) fn end_writing_usage(&self) {
+        self.writes_usage.store(false, Ordering::Release);
+    }
+
+    pub(crate) fn is_watched(&self) -> bool {
+        self.is_watched.load(Ordering::Acquire)
+    }
+
+    /// Whether there is a write of which nobody knows whether it was made.
+    pub(crate) fn is_unsure(&self) -> bool {
+        self.state.try_lock().map_or(true, |state| state.unsure.is_some())
+    }
+
+    /// Joins those who wait for the next write, and says where the answer will be.
+    pub(super) fn join(&self, errand: ItemOp) -> oneshot::Receiver<Result<OpResult, StoreError>> {
+        let (answer, answered) = oneshot::channel();
+        self.queue.lock().push_back(QueuedOp { errand, answer });
+        answered
+    }
+
+    /// Those who go with the next write, in the order in which they came.
+    pub(super) fn next(&self) -> Vec<QueuedOp> {
+        let mut queue = self.queue.lock();
+        let count = queue.len().min(TOGETHER_MAX);
+        queue.drain(..count).collect()
+    }
+}
+
+impl QueuedOp {
+    /// Tells what came of it. Whoever does not wait any more had the rest of its call undone.
+    pub(super) fn answer(self, verdict: Result<OpResult, StoreError>) {
+        let _ = self.answer.send(verdict);
+    }
+}

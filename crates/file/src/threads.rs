@@ -1,0 +1,168 @@
+//! What a process has of a store: the desks and the threads that keep them.
+
+use std::io;
+use std::path::PathBuf;
+use std::sync::{Arc, OnceLock};
+use std::thread::{self, JoinHandle};
+
+use tollgate_store::{Mutex, PerProcess, StoreError, WaitQueues};
+
+use crate::builder::FileStoreBuilder;
+use crate::clock::{ClockAccess, FileClock, FileTime};
+use crate::commit_queue::{CommitQueue, Executor};
+use crate::error::{FileOpenError, MOVED, reopening};
+use crate::identity::Identity;
+use crate::open::{self, Opened};
+use crate::reader::ReadExecutor;
+use crate::stores::{self, process};
+use crate::wait_queue;
+use crate::writer::WriteExecutor;
+
+/// A store as it was opened, and what each process has of it. One that was forked off opens the file for itself with its
+/// first call.
+pub(crate) struct StoreHandle {
+    /// With the whole path: a process may go elsewhere.
+    pub(crate) settings: FileStoreBuilder,
+    pub(crate) time: FileTime,
+    identity: Identity,
+    wait_queues: Arc<WaitQueues>,
+    parts: PerProcess<ProcessStore>,
+}
+
+/// What one process has of a store.
+#[derive(Default)]
+struct ProcessStore {
+    opening: Mutex<()>,
+    keeper: OnceLock<Threads>,
+}
+
+/// Ends the threads with the last store.
+struct Threads {
+    process: u64,
+    shared: Arc<ThreadContext>,
+    threads: Vec<JoinHandle<()>>,
+}
+
+/// What the threads share with those who call.
+pub(crate) struct ThreadContext {
+    pub(crate) identity: Identity,
+    pub(crate) writer: CommitQueue<WriteExecutor>,
+    pub(crate) reader: CommitQueue<ReadExecutor>,
+    /// Locked while the file is read by a connection that is neither's.
+    pub(crate) examined: Mutex<()>,
+}
+
+impl StoreHandle {
+    /// Opens the file, or makes it.
+    pub(crate) fn open(settings: &FileStoreBuilder) -> Result<StoreHandle, FileOpenError> {
+        let parts: PerProcess<ProcessStore> = PerProcess::new(process());
+        let time = FileTime::of(settings);
+        let (keeper, wait_queues, path) = Threads::open(settings, &time, None)?;
+        let identity = keeper.shared.identity.clone();
+        parts.get(process()).keeper.get_or_init(|| keeper);
+        let settings = FileStoreBuilder { path, ..settings.clone() };
+        Ok(StoreHandle { settings, time, identity, wait_queues, parts })
+    }
+
+    pub(crate) fn wait_queues(&self) -> &WaitQueues {
+        &self.wait_queues
+    }
+
+    /// The desks of this process.
+    pub(crate) fn shared(&self) -> Result<&ThreadContext, StoreError> {
+        let part = self.parts.get(process());
+        match part.keeper.get() {
+            Some(keeper) => Ok(&keeper.shared),
+            None => self.reopen(part),
+        }
+    }
+
+    #[cold]
+    fn reopen<'a>(&self, part: &'a ProcessStore) -> Result<&'a ThreadContext, StoreError> {
+        let _one_at_a_time = part.opening.lock();
+        if let Some(keeper) = part.keeper.get() {
+            return Ok(&keeper.shared);
+        }
+        // Opening would make a new file.
+        self.identity.check().map_err(|_| StoreError::Refused(MOVED.into()))?;
+        let opened = Threads::open(&self.settings, &self.time, Some(&self.wait_queues));
+        let (keeper, ..) = opened.map_err(|why| reopening(&why))?;
+        Ok(&part.keeper.get_or_init(|| keeper).shared)
+    }
+}
+
+impl Threads {
+    /// Opens the file, with the wait queues that the store had before a fork, if it was open then.
+    fn open(
+        settings: &FileStoreBuilder,
+        time: &FileTime,
+        wait_queues: Option<&Arc<WaitQueues>>,
+    ) -> Result<(Threads, Arc<WaitQueues>, PathBuf), FileOpenError> {
+        let mut stores = stores::lock();
+        let Opened { path, identity, writer, reader } = open::open(settings, &stores)?;
+        let failed = |why: String| FileOpenError::Failed(path.clone(), why);
+        let (timeout, usage_retention) = (settings.timeout, settings.usage_retention);
+        let clock = FileClock::open(time, ClockAccess::Write, &writer);
+        let writer = WriteExecutor::new(writer, identity.clone(), clock, timeout, usage_retention)
+            .map_err(|why| failed(why.to_string()))?;
+        let clock = FileClock::open(time, ClockAccess::Read, &reader);
+        let reader = ReadExecutor::new(reader, identity.clone(), clock, timeout, usage_retention);
+        let wait_queues = wait_queues.cloned().unwrap_or_else(|| wait_queue::open(&path));
+        let shared = Arc::new(ThreadContext {
+            identity,
+            writer: CommitQueue::new(writer, Arc::clone(&wait_queues)),
+            reader: CommitQueue::new(reader, Arc::clone(&wait_queues)),
+            examined: Mutex::new(()),
+        });
+        stores.add(Arc::clone(&shared));
+        // Those who end lock them.
+        drop(stores);
+        let mut keeper = Threads { process: process(), shared, threads: Vec::new() };
+        keeper.hire("tollgate-write", |shared| &shared.writer).map_err(|why| failed(why.to_string()))?;
+        keeper.hire("tollgate-read", |shared| &shared.reader).map_err(|why| failed(why.to_string()))?;
+        Ok((keeper, wait_queues, path))
+    }
+
+    fn hire<E: Executor>(
+        &mut self,
+        name: &str,
+        desk: impl FnOnce(&ThreadContext) -> &CommitQueue<E> + Send + 'static,
+    ) -> io::Result<()> {
+        let shared = Arc::clone(&self.shared);
+        let keep = move || {
+            let desk = desk(&shared);
+            desk.keep();
+            // Nobody comes any more.
+            let _closing = stores::lock();
+            desk.dismiss();
+        };
+        self.threads.push(thread::Builder::new().name(name.into()).spawn(keep)?);
+        Ok(())
+    }
+}
+
+impl Drop for Threads {
+    fn drop(&mut self) {
+        if self.process != process() {
+            // They are threads of another process, which still uses what they share.
+            return std::mem::forget(std::mem::take(&mut self.threads));
+        }
+        self.shared.writer.close();
+        self.shared.reader.close();
+        let this = thread::current().id();
+        let (here, there): (Vec<_>, Vec<_>) = self.threads.drain(..).partition(|it| it.thread().id() == this);
+        // A panic was reported when it happened.
+        there.into_iter().for_each(|thread| drop(thread.join()));
+        // The last store may be dropped by a waker, on one of these. It ends by itself then.
+        if here.is_empty() {
+            stores::lock().close(&self.shared);
+        }
+    }
+}
+
+impl ThreadContext {
+    /// Whether a connection to the file is open.
+    pub(crate) fn is_open(&self) -> bool {
+        self.writer.has_engine() || self.reader.has_engine()
+    }
+}

@@ -1,0 +1,364 @@
+//! A cell: one bucket in memory, its lock, and the queue in front of it.
+//!
+//! Everything happens under one mutex: a lock around all limits of a bucket costs what one compare-and-swap
+//! costs, and lock-free buys nothing once several limits must move together. Whoever changes the bucket in a
+//! way that may let a waiter pass serves the queue before letting go of the lock, so a grant is the commit and
+//! nobody ever has to look again. Wakers are called after the lock is free.
+
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::sync::{Arc, Weak};
+use std::task::Waker;
+
+use tollgate_core::{
+    Bucket, Costs, Denial, Holder, Limits, Packed, Ready, SmallCosts, Span, Status, Tick, Usage,
+};
+
+use crate::cell_queue::{QueuedWaiter, Rank, WaitResult};
+use crate::locked::{LockedBucket, Wakeups};
+use crate::sync::{Mutex, MutexGuard, order_of};
+use crate::{Alarm, Clock, Key, Priority};
+
+/// One bucket in memory with its queue. Made by [`BucketCell::new`] or by a [`Memory`](crate::Memory).
+pub struct BucketCell {
+    key: Key,
+    inner: Mutex<LockedBucket>,
+}
+
+/// How long a holder of resources may be silent before they are taken from it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LeaseTerm {
+    /// The holder, unique among all.
+    pub holder: u128,
+    /// How long it may be silent.
+    pub ttl: Span,
+}
+
+impl LeaseTerm {
+    /// One who holds from `now` on.
+    pub fn starting(self, now: Tick) -> Holder {
+        Holder { id: self.holder, expires: now + self.ttl }
+    }
+}
+
+impl BucketCell {
+    /// A cell with a fresh bucket as of `then`; time before that does not count for it.
+    pub fn new(key: Key, limits: Limits, then: Tick) -> Arc<BucketCell> {
+        let bucket = Bucket::fresh(&limits, then);
+        Arc::new(BucketCell { key, inner: Mutex::new(LockedBucket { limits, bucket, side: None }) })
+    }
+
+    pub(crate) fn key(&self) -> &Key {
+        &self.key
+    }
+
+    /// Where it stands in the order in which several cells are locked.
+    pub(crate) fn lock_order(&self) -> usize {
+        order_of(&self.inner)
+    }
+
+    #[inline]
+    pub(crate) fn lock(&self) -> MutexGuard<'_, LockedBucket> {
+        self.inner.lock()
+    }
+
+    /// A cell like this one for a process that was forked off: with neither the waiters of the parent nor what its leases
+    /// hold. `None` if a thread of the parent was about to change it at the instant of the fork, so that nothing can be said
+    /// of it.
+    pub fn of_a_fork(&self) -> Option<Arc<BucketCell>> {
+        let inner = self.inner.try_lock()?.of_a_fork();
+        Some(Arc::new(BucketCell { key: self.key.clone(), inner: Mutex::new(inner) }))
+    }
+
+    /// Lets go of the lock, and does what must be done without it.
+    pub(crate) fn finish(
+        self: &Arc<Self>,
+        inner: MutexGuard<'_, LockedBucket>,
+        after: Wakeups,
+        clock: &Clock,
+    ) {
+        drop(inner);
+        self.follow_up(after, clock);
+    }
+
+    /// Sets the alarm and wakes whom it is for. Whoever calls this holds no lock: a waker may do anything.
+    pub(crate) fn follow_up(self: &Arc<Self>, after: Wakeups, clock: &Clock) {
+        if let Some(at) = after.alarm {
+            let this: Arc<dyn Alarm> = self.clone();
+            let alarm: Weak<dyn Alarm> = Arc::downgrade(&this);
+            clock.alarm(at, alarm);
+        }
+        if let Some(at) = after.watch {
+            self.watch(at, clock);
+        }
+        wake_all(after.wakers);
+    }
+
+    /// Looks at `at`, by the clock of the system, for grants that are not collected.
+    #[cold]
+    fn watch(self: &Arc<Self>, at: Tick, clock: &Clock) {
+        let watch: Arc<dyn Alarm> =
+            Arc::new(UncollectedAlarm { cell: Arc::downgrade(self), clock: clock.clone() });
+        Clock::system().alarm(at, Arc::downgrade(&watch));
+        // Dropped when the lock is free. If no waiter is left, there is nothing to look for.
+        let _replaced;
+        if let Some(side) = &mut self.lock().side {
+            _replaced = side.watch.replace(watch);
+        }
+    }
+
+    /// Takes `costs` now if nobody waits, the bucket is plain and they fit, which is the common case; otherwise
+    /// does nothing, and [`try_take`](BucketCell::try_take) knows more.
+    ///
+    /// Inlined, because the call would be a tenth of all that it does. The time is read before the lock is taken, which so
+    /// is held for less than half as long: if it had to be waited for, the bucket is later than that, and never goes back.
+    #[inline(always)]
+    pub fn take_plain(&self, clock: &Clock, costs: &SmallCosts) -> Option<Tick> {
+        let now = clock.now();
+        let mut inner = self.lock();
+        let LockedBucket { limits, bucket, side } = &mut *inner;
+        if side.is_some() {
+            return None;
+        }
+        bucket.take_plain(limits, now, costs)
+    }
+
+    /// As [`take_plain`](BucketCell::take_plain), if these very limits are in force, which the costs are counted in.
+    #[inline]
+    pub fn take_plain_under(&self, clock: &Clock, limits: &Limits, costs: &SmallCosts) -> Option<Tick> {
+        let now = clock.now();
+        let mut inner = self.lock();
+        let LockedBucket { limits: in_force, bucket, side } = &mut *inner;
+        if side.is_some() || !in_force.same(limits) {
+            return None;
+        }
+        bucket.take_plain(in_force, now, costs)
+    }
+
+    /// Takes `costs` now, or says why not. Does not overtake those who wait.
+    ///
+    /// # Errors
+    ///
+    /// [`Denial`] with the status of every limit; nothing has changed.
+    pub fn try_take(
+        &self,
+        clock: &Clock,
+        costs: &Costs,
+        term: Option<LeaseTerm>,
+        priority: Priority,
+    ) -> Result<Tick, Box<Denial>> {
+        let mut inner = self.lock();
+        inner.try_take(clock.now(), costs, term, priority)
+    }
+
+    /// Settles what was taken with what was used, and lets waiters pass that now can.
+    ///
+    /// `limits` are those the usage is counted in; if the cell's have changed since, it is carried over by name.
+    pub fn settle(self: &Arc<Self>, clock: &Clock, limits: &Limits, usage: &Usage<'_>) {
+        let mut inner = self.lock();
+        let clock_matters = inner.side.is_some() || !inner.limits.refunds_ignore_time() || usage.is_over();
+        let now = if clock_matters { clock.now() } else { inner.bucket.stamp() };
+        inner.settle(now, limits, usage);
+        if inner.side.is_some() {
+            let after = inner.serve(now);
+            self.finish(inner, after, clock);
+        }
+    }
+
+    /// As [`settle`](BucketCell::settle), for the common case: nobody waits, nothing is over-used, and what was taken is
+    /// packed. `false`, with nothing changed, if it is another.
+    #[inline]
+    pub fn settle_packed(&self, limits: &Limits, packed: &Packed, used: &[u64; 4]) -> bool {
+        let mut inner = self.lock();
+        let LockedBucket { limits: in_force, bucket, side } = &mut *inner;
+        side.is_none() && in_force.same(limits) && bucket.settle_packed(in_force, packed, used)
+    }
+
+    /// Keeps the holder's resources for another `ttl`. `false` if they have expired and are no longer its own.
+    pub fn renew(&self, clock: &Clock, term: LeaseTerm) -> bool {
+        let now = clock.now();
+        let LockedBucket { limits, bucket, .. } = &mut *self.lock();
+        bucket.renew(limits, now, term.starting(now))
+    }
+
+    /// Drops holders that were silent for too long, lets waiters pass that now can, and says how many it were.
+    pub fn expire(self: &Arc<Self>, clock: &Clock) -> usize {
+        let now = clock.now();
+        let mut inner = self.lock();
+        let LockedBucket { limits, bucket, .. } = &mut *inner;
+        let expired = bucket.expire(limits, now);
+        let after = inner.serve(now);
+        self.finish(inner, after, clock);
+        expired
+    }
+
+    /// How every limit stands.
+    pub fn peek(&self, clock: &Clock) -> Vec<Status> {
+        self.snapshot(clock).0
+    }
+
+    /// How every limit stands, how many wait, and when the cooldown ends if one lasts: all as of one instant.
+    pub fn snapshot(&self, clock: &Clock) -> (Vec<Status>, usize, Option<Tick>) {
+        let mut inner = self.lock();
+        let now = clock.now();
+        inner.take_back_for_newcomer(now);
+        let side = inner.side.as_ref();
+        let cooling_until = side.map(|side| side.closed_until).filter(|until| *until > now);
+        (inner.bucket.peek(&inner.limits, now), side.map_or(0, |side| side.queue.len()), cooling_until)
+    }
+
+    /// When `costs` would be admitted to a newcomer, as far as can be told now.
+    pub fn ready(&self, clock: &Clock, costs: &Costs, priority: Priority) -> Ready {
+        let now = clock.now();
+        let mut inner = self.lock();
+        inner.take_back_for_newcomer(now);
+        inner.ready(now, costs, priority)
+    }
+
+    /// The limits.
+    pub fn limits(&self) -> Limits {
+        self.lock().limits.clone()
+    }
+
+    /// Puts other limits in force at once. What was used is carried over by name; waiters who can now pass do,
+    /// and those who never could any more are told so.
+    pub fn replace_limits(self: &Arc<Self>, clock: &Clock, limits: Limits) {
+        let now = clock.now();
+        let mut inner = self.lock();
+        inner.adopt(now, &limits);
+        let after = inner.serve(now);
+        self.finish(inner, after, clock);
+    }
+
+    /// Admits nobody before `until`. A later end extends the cooldown, an earlier one does not shorten it.
+    pub fn cool_down(self: &Arc<Self>, clock: &Clock, until: Tick) {
+        let now = clock.now();
+        let mut inner = self.lock();
+        let side = inner.side.get_or_insert_default();
+        side.closed_until = side.closed_until.max(until);
+        let after = inner.serve(now);
+        self.finish(inner, after, clock);
+    }
+
+    /// Ends the cooldown, if one lasts.
+    pub fn end_cool_down(self: &Arc<Self>, clock: &Clock) {
+        let now = clock.now();
+        let mut inner = self.lock();
+        if let Some(side) = &mut inner.side {
+            side.closed_until = Tick::ZERO;
+        }
+        let after = inner.serve(now);
+        self.finish(inner, after, clock);
+    }
+
+    /// The end of the cooldown, if one lasts.
+    pub fn cooling_until(&self, clock: &Clock) -> Option<Tick> {
+        let now = clock.now();
+        let inner = self.lock();
+        inner.side.as_ref().map(|side| side.closed_until).filter(|until| *until > now)
+    }
+
+    /// Gives credit of these limits that no caller had taken, up to what is full, and serves the waiters.
+    pub fn top_up(self: &Arc<Self>, clock: &Clock, limits: &Limits, credit: &Costs) {
+        let mut inner = self.lock();
+        let now = clock.now();
+        inner.top_up(now, limits, credit);
+        if inner.side.is_some() {
+            let after = inner.serve(now);
+            self.finish(inner, after, clock);
+        }
+    }
+
+    /// How these limits would stand if they came with a call now. Changes nothing.
+    pub fn peek_under(&self, clock: &Clock, limits: &Limits) -> Vec<Status> {
+        let inner = self.lock();
+        let now = clock.now();
+        let joined = inner.limits.merged(limits).unwrap_or_else(|_| limits.clone());
+        let mut bucket = inner.bucket.clone();
+        if inner.limits != joined {
+            bucket.adopt(&inner.limits, &joined, now);
+        }
+        let statuses = bucket.peek(&joined, now);
+        statuses.into_iter().filter(|status| limits.index(status.limit().name()).is_some()).collect()
+    }
+
+    /// How many wait.
+    pub fn waiting(&self) -> usize {
+        self.lock().side.as_ref().map_or(0, |side| side.queue.len())
+    }
+
+    /// Takes a waiter out of the queue. What it was granted and has not heard of is given back.
+    pub(crate) fn cancel(self: &Arc<Self>, clock: &Clock, rank: Rank, term: Option<LeaseTerm>) {
+        let now = clock.now();
+        let mut inner = self.lock();
+        let Some(side) = &mut inner.side else { return };
+        // Kept until the lock is free: dropping its waker may drop a task that waits here, too.
+        let waiter = side.queue.remove(rank);
+        if let (None, Some(WaitResult::Granted { at, waiter: QueuedWaiter { costs, .. }, .. })) =
+            (&waiter, side.queue.forget(rank))
+        {
+            let limits = inner.limits.clone();
+            let nothing = vec![0; costs.len()];
+            let holder = term.map(|term| term.holder);
+            inner.settle(now, &limits, &Usage { at, reserved: &costs, used: &nothing, holder });
+        }
+        let after = inner.serve(now);
+        self.finish(inner, after, clock);
+    }
+
+    /// Whether the bucket was forgotten while somebody had the cell: nothing can be taken from it any more, and what
+    /// is settled on it is seen by nobody. Whoever still wants the bucket looks it up again.
+    pub fn is_gone(&self) -> bool {
+        self.lock().is_gone()
+    }
+
+    /// Forgets the bucket for all who have the cell. Whoever calls this follows up.
+    pub(crate) fn go(&self, now: Tick) -> Wakeups {
+        let mut inner = self.lock();
+        inner.go();
+        inner.serve(now)
+    }
+
+    /// Whether nothing would be lost with the cell: nobody waits, and its bucket equals a fresh one.
+    pub(crate) fn is_idle(&self, now: Tick) -> bool {
+        let inner = self.lock();
+        inner.side.as_ref().is_none_or(|side| side.is_idle(now)) && inner.bucket.is_fresh(&inner.limits, now)
+    }
+}
+
+impl Alarm for BucketCell {
+    fn ring(self: Arc<Self>, at: Tick, clock: &Clock) {
+        let now = clock.now();
+        let mut inner = self.lock();
+        inner.alarm_rang(at);
+        let after = inner.serve(now);
+        self.finish(inner, after, clock);
+    }
+}
+
+/// Looks for grants of a cell that are not collected. It rings by the clock of the system; the cell may go by another.
+struct UncollectedAlarm {
+    cell: Weak<BucketCell>,
+    clock: Clock,
+}
+
+impl Alarm for UncollectedAlarm {
+    fn ring(self: Arc<Self>, _: Tick, _: &Clock) {
+        let Some(cell) = self.cell.upgrade() else { return };
+        let now = self.clock.now();
+        let mut inner = cell.lock();
+        inner.watch_rang();
+        let after = inner.serve(now);
+        cell.finish(inner, after, &self.clock);
+    }
+}
+
+/// Wakes everybody, also if the waker of one panics; that panic then goes on.
+fn wake_all(wakers: Vec<Waker>) {
+    let mut panicked = None;
+    for waker in wakers {
+        panicked = catch_unwind(AssertUnwindSafe(|| waker.wake())).err().or(panicked);
+    }
+    if let Some(panic) = panicked {
+        resume_unwind(panic);
+    }
+}

@@ -1,0 +1,395 @@
+//! What the lock of a cell guards: the limits in force, the bucket, and who waits.
+//!
+//! Everything here happens under that lock. What must happen without it, because a waker may do anything, is left
+//! to the [`Wakeups`].
+
+use std::sync::Arc;
+use std::task::Waker;
+
+use tollgate_core::{Bucket, Costs, Denial, Limits, Ready, Take, Tick, Usage};
+
+use crate::cell_queue::{CellQueue, QueuedWaiter, WaitResult};
+use crate::{Alarm, LeaseTerm, Priority};
+
+pub(crate) struct LockedBucket {
+    pub(crate) limits: Limits,
+    pub(crate) bucket: Bucket,
+    /// Only while somebody waits, a cooldown lasts or an alarm is set: idle cells are many and stay small.
+    pub(crate) side: Option<Box<WaitState>>,
+}
+
+#[derive(Default)]
+pub(crate) struct WaitState {
+    pub(crate) queue: CellQueue,
+    /// Nobody is admitted before this.
+    pub(crate) closed_until: Tick,
+    /// A cooldown kept waiters from being looked at, so what they claim is not known.
+    unserved: bool,
+    /// The alarms that are set, the next one last: each was set because it comes before those that were.
+    armed: Vec<Tick>,
+    /// Whether an alarm of the clock of the system is set to look for grants that are not collected.
+    is_watched: bool,
+    /// That alarm, which is gone with the queue.
+    pub(crate) watch: Option<Arc<dyn Alarm>>,
+    /// Waiters who were told that they can never pass, and have yet to be woken.
+    refused: Vec<Waker>,
+    /// The bucket was forgotten while somebody had the cell. Nobody is admitted any more.
+    gone: bool,
+}
+
+impl WaitState {
+    /// Whether nobody waits, nobody has yet to hear, and no cooldown lasts.
+    pub(crate) fn is_idle(&self, now: Tick) -> bool {
+        self.queue.is_idle() && self.closed_until <= now
+    }
+
+    fn closed_until_after(&self, now: Tick) -> Ready {
+        if self.gone {
+            return Ready::Unknown;
+        }
+        if self.closed_until > now { Ready::At(self.closed_until) } else { Ready::Now }
+    }
+}
+
+/// Whom to wake and when to look again, once the lock is free.
+#[derive(Default)]
+pub(crate) struct Wakeups {
+    pub(crate) wakers: Vec<Waker>,
+    pub(crate) alarm: Option<Tick>,
+    /// When to look for grants that are not collected, by the clock of the system.
+    pub(crate) watch: Option<Tick>,
+}
+
+impl LockedBucket {
+    #[inline]
+    pub(crate) fn try_take(
+        &mut self,
+        now: Tick,
+        costs: &Costs,
+        term: Option<LeaseTerm>,
+        priority: Priority,
+    ) -> Result<Tick, Box<Denial>> {
+        if !self.fits(now, costs, priority) {
+            return Err(Box::new(self.denial(now, costs, priority)));
+        }
+        let holder = term.map(|term| term.starting(now));
+        Ok(self.bucket.commit(&self.limits, now, &Take { costs, holder }))
+    }
+
+    /// Whether a newcomer passes: no waiter holds it back, no cooldown lasts, and it fits.
+    #[inline]
+    pub(crate) fn fits(&mut self, now: Tick, costs: &Costs, priority: Priority) -> bool {
+        if self.side.is_some() {
+            self.take_back_for_newcomer(now);
+        }
+        let open = self.side.is_none() || self.is_open(now, costs, priority);
+        open && self.bucket.fits(&self.limits, now, costs)
+    }
+
+    /// Why a newcomer does not pass, with the cooldown and those ahead of it in the wait.
+    #[cold]
+    pub(crate) fn denial(&self, now: Tick, costs: &Costs, priority: Priority) -> Denial {
+        let denial = self.bucket.denial(&self.limits, now, costs);
+        if self.side.is_some() { denial.not_before(self.ready(now, costs, priority)) } else { denial }
+    }
+
+    /// Whether a newcomer may try at all: no cooldown lasts, and no waiter claims what it takes from.
+    #[inline]
+    pub(crate) fn is_open(&self, now: Tick, costs: &Costs, priority: Priority) -> bool {
+        let Some(side) = &self.side else { return true };
+        let is_held_back = || side.unserved || side.queue.is_ahead_of(priority, now, costs.mask());
+        !side.gone && side.closed_until <= now && !is_held_back()
+    }
+
+    /// The same for costs that are counted in `limits`.
+    pub(crate) fn is_open_under(
+        &self,
+        limits: &Limits,
+        now: Tick,
+        costs: &Costs,
+        priority: Priority,
+    ) -> bool {
+        if self.side.is_none() || self.limits.has_places_of(limits) {
+            return self.is_open(now, costs, priority);
+        }
+        self.is_open(now, &costs.moved(limits, &self.limits), priority)
+    }
+
+    /// When a newcomer would pass: after the cooldown, and after those ahead of it.
+    pub(crate) fn ready(&self, now: Tick, costs: &Costs, priority: Priority) -> Ready {
+        self.ready_under(&self.limits, &self.bucket, now, costs, priority)
+    }
+
+    /// The same if `limits` were in force and the bucket were `bucket`; `costs` are counted in those.
+    pub(crate) fn ready_under(
+        &self,
+        limits: &Limits,
+        bucket: &Bucket,
+        now: Tick,
+        costs: &Costs,
+        priority: Priority,
+    ) -> Ready {
+        let Some(side) = &self.side else { return bucket.ready(limits, now, costs) };
+        let sum = if limits.has_places_of(&self.limits) {
+            let mut sum = side.queue.costs_ahead_of(priority, now, costs.mask(), self.limits.len());
+            sum.add(costs);
+            sum
+        } else {
+            let mask = costs.moved(limits, &self.limits).mask();
+            let ahead = side.queue.costs_ahead_of(priority, now, mask, self.limits.len());
+            let mut sum = ahead.moved(&self.limits, limits);
+            sum.add(costs);
+            sum
+        };
+        bucket.ready(limits, now, &sum).later(self.closed_until(now))
+    }
+
+    /// Whether the bucket was used under limits of a later version than these, if they have one.
+    pub(crate) fn is_past(&self, limits: &Limits) -> bool {
+        limits.version() != 0 && self.limits.version() > limits.version()
+    }
+
+    /// The same as a process has it that was forked off: with nobody who waits, because they are threads and tasks of the
+    /// parent, and nothing that is held, because every lease is the parent's. What was used of rates and a cooldown stay.
+    pub(crate) fn of_a_fork(&self) -> LockedBucket {
+        let mut bucket = self.bucket.clone();
+        bucket.free_resources(&self.limits);
+        let side = self.side.as_ref().filter(|side| side.gone || side.closed_until > Tick::ZERO);
+        let side = side.map(|side| {
+            let (closed_until, gone) = (side.closed_until, side.gone);
+            Box::new(WaitState { closed_until, gone, ..WaitState::default() })
+        });
+        LockedBucket { limits: self.limits.clone(), bucket, side }
+    }
+
+    /// Puts limits in force that are [not past](LockedBucket::is_past). The caller serves the queue afterwards.
+    pub(crate) fn put_in_force(&mut self, now: Tick, limits: &Limits) {
+        if !self.is_under(limits) {
+            self.adopt(now, limits);
+        } else if limits.version() >= self.limits.version() {
+            self.limits = limits.clone();
+        }
+    }
+
+    /// Puts limits in force that a take was denied under, if that is news and not the demand's doing.
+    pub(crate) fn heed(&mut self, now: Tick, limits: &Limits) {
+        if limits.are_heeded_after(&self.limits) {
+            self.put_in_force(now, limits);
+        }
+    }
+
+    /// Makes the bucket as if nothing had been used. The caller serves the queue afterwards.
+    pub(crate) fn reset(&mut self, now: Tick) {
+        self.bucket = Bucket::fresh(&self.limits, now.max(self.bucket.stamp()));
+    }
+
+    /// Gives credit that is counted in `limits`. The caller serves the queue afterwards.
+    pub(crate) fn top_up(&mut self, now: Tick, limits: &Limits, credit: &Costs) {
+        if self.limits.has_places_of(limits) {
+            return self.bucket.top_up(&self.limits, now, credit);
+        }
+        self.bucket.top_up(&self.limits, now, &credit.moved(limits, &self.limits));
+    }
+
+    pub(crate) fn settle(&mut self, now: Tick, limits: &Limits, usage: &Usage<'_>) {
+        self.bucket.settle_counted_in(limits, &self.limits, now, usage);
+    }
+
+    /// Puts other limits in force, and tells waiters who can never pass under them. The caller serves the queue afterwards.
+    pub(crate) fn adopt(&mut self, now: Tick, limits: &Limits) {
+        let old = std::mem::replace(&mut self.limits, limits.clone());
+        self.bucket.adopt(&old, limits, now);
+        if let (Some(side), false) = (&mut self.side, limits.has_places_of(&old)) {
+            side.queue.for_each_costs(|costs| *costs = costs.moved(&old, limits));
+        }
+        self.refuse_impossible();
+    }
+
+    /// Whether these limits are in force as they are.
+    #[inline]
+    pub(crate) fn is_under(&self, limits: &Limits) -> bool {
+        self.limits.same(limits) || self.limits == *limits
+    }
+
+    /// Puts limits in force that came with a call, beside those that came with others: a call that does not name a
+    /// limit must not make it forget. Answers what the costs are in the limits then in force.
+    ///
+    /// Of more names than a set may have, those of this call are kept.
+    #[cold]
+    pub(crate) fn join(&mut self, now: Tick, limits: &Limits, costs: &Costs) -> Costs {
+        let joined = self.limits.merged(limits).unwrap_or_else(|_| limits.clone());
+        if self.limits != joined {
+            self.adopt(now, &joined);
+        }
+        costs.moved(limits, &self.limits)
+    }
+
+    /// Ready when the cooldown is over.
+    pub(crate) fn closed_until(&self, now: Tick) -> Ready {
+        self.side.as_ref().map_or(Ready::Now, |side| side.closed_until_after(now))
+    }
+
+    /// Grants to every waiter that can pass, then tells those whose deadline has come.
+    pub(crate) fn serve(&mut self, now: Tick) -> Wakeups {
+        self.take_back(now);
+        let refused = self.side.as_mut().map(|side| std::mem::take(&mut side.refused));
+        let mut wakers = refused.unwrap_or_default();
+        let ready = loop {
+            let ready = self.grant(now, &mut wakers);
+            // One at a time: it may have held back others whose time is up as well.
+            match self.time_out(now) {
+                Some(waker) => wakers.push(waker),
+                None => break ready,
+            }
+        };
+        let alarm = self.next_alarm(now, ready);
+        let watch = self.next_watch();
+        self.tidy(now);
+        Wakeups { wakers, alarm, watch }
+    }
+
+    /// Takes back what was granted to waiters that have not collected it in time, so that they do not keep it from others.
+    /// The caller serves the queue afterwards.
+    fn take_back(&mut self, now: Tick) {
+        let LockedBucket { limits, bucket, side } = self;
+        let Some(side) = side.as_mut().filter(|side| !side.gone) else { return };
+        let mut is_changed = false;
+        while let Some((at, QueuedWaiter { costs, term, .. })) = side.queue.pass_over() {
+            let nothing = vec![0; costs.len()];
+            let holder = term.map(|term| term.holder);
+            bucket.settle(limits, now, &Usage { at, reserved: costs, used: &nothing, holder });
+            is_changed = true;
+        }
+        if is_changed {
+            // Limits may have been lowered since it was granted.
+            self.refuse_impossible();
+        }
+    }
+
+    /// The same for a caller that does not wait. If others do, they are served first, when the alarm rings.
+    pub(crate) fn take_back_for_newcomer(&mut self, now: Tick) {
+        if self.side.as_ref().is_some_and(|side| side.queue.is_empty()) {
+            self.take_back(now);
+        }
+    }
+
+    /// When to look for grants that are not collected, if a waiter is there to have them and no alarm is set.
+    fn next_watch(&mut self) -> Option<Tick> {
+        let side = self.side.as_mut().filter(|side| !side.is_watched && !side.queue.is_empty())?;
+        // A model has no timer.
+        let at = side.queue.collected_by().filter(|_| cfg!(not(loom)))?;
+        side.is_watched = true;
+        Some(at)
+    }
+
+    /// The alarm that looks for grants that are not collected has rung.
+    pub(crate) fn watch_rang(&mut self) {
+        if let Some(side) = &mut self.side {
+            side.is_watched = false;
+        }
+    }
+
+    /// Drops the queue when nobody waits, nobody has yet to hear, no cooldown lasts and no alarm is set: one that
+    /// is forgotten would be set again by the next waiter, and waiters who come and go would pile alarms up.
+    pub(crate) fn tidy(&mut self, now: Tick) {
+        if self.side.as_ref().is_some_and(|side| side.is_idle(now) && side.armed.is_empty() && !side.gone) {
+            self.side = None;
+        }
+    }
+
+    /// Looks at the first of each class of waiters, in order. One that no other holds back is granted what it asks, or
+    /// claims what it is short of. Answers when the next of those that are short will pass, if it is known.
+    fn grant(&mut self, now: Tick, wakers: &mut Vec<Waker>) -> Option<Tick> {
+        let LockedBucket { limits, bucket, side } = self;
+        let side = side.as_mut().filter(|side| !side.gone)?;
+        side.unserved = side.closed_until > now && !side.queue.is_empty();
+        if side.closed_until > now {
+            return None;
+        }
+        let (mut looked_at, mut next) = (None, None);
+        while let Some(rank) = side.queue.next_first(looked_at) {
+            looked_at = Some(rank);
+            let Some(QueuedWaiter { costs, term, .. }) = side.queue.waiter(rank) else { continue };
+            if side.queue.is_claimed_before(rank, costs.mask()) {
+                continue;
+            }
+            if bucket.fits(limits, now, costs) {
+                let holder = term.map(|term| term.starting(now));
+                let at = bucket.commit(limits, now, &Take { costs, holder });
+                wakers.extend(side.queue.grant(rank, at, now));
+                continue;
+            }
+            let shortage = bucket.shortage(limits, now, costs);
+            side.queue.claim(rank, shortage);
+            if let Ready::At(tick) = shortage.ready {
+                next = Some(next.map_or(tick, |next: Tick| next.min(tick)));
+            }
+        }
+        next
+    }
+
+    fn time_out(&mut self, now: Tick) -> Option<Waker> {
+        let side = self.side.as_mut()?;
+        let rank = side.queue.overdue(now)?;
+        let mut costs = side.queue.waiter(rank)?.costs.clone();
+        let denial = self.bucket.denial(&self.limits, now, &costs);
+        // The first that holds it back would have passed before it. To count all takes too long for one that gives up.
+        if let Some(ahead) = side.queue.first_ahead_of(rank, costs.mask()) {
+            costs.add(ahead);
+        }
+        let ready = self.bucket.ready(&self.limits, now, &costs).later(side.closed_until_after(now));
+        let denial = Box::new(denial.not_before(ready));
+        side.queue.decide(rank, |waiter| {
+            (WaitResult::TimedOut { denial, waited: now.since(waiter.since) }, waiter.waker)
+        })
+    }
+
+    /// When the queue must be looked at again, if no alarm is set that comes first. `ready` is when the next waiter passes
+    /// if no cooldown lasts.
+    fn next_alarm(&mut self, now: Tick, ready: Option<Tick>) -> Option<Tick> {
+        let side = self.side.as_mut()?;
+        let cooldown = Some(side.closed_until).filter(|until| *until > now);
+        let ready = ready.map(|ready| ready.max(now));
+        let wanted = [ready, side.queue.next_deadline(), cooldown].into_iter().flatten().min()?;
+        if side.armed.last().is_some_and(|armed| *armed <= wanted) {
+            return None;
+        }
+        side.armed.push(wanted);
+        Some(wanted)
+    }
+
+    /// The alarm that was set for `at` has rung. It may do so a little early by the clock of the cell, which may
+    /// have stepped back since the timer read it; then it is set again.
+    pub(crate) fn alarm_rang(&mut self, at: Tick) {
+        if let Some(side) = &mut self.side {
+            side.armed.retain(|armed| *armed != at);
+        }
+    }
+
+    /// Whether the bucket was forgotten.
+    pub(crate) fn is_gone(&self) -> bool {
+        self.side.as_ref().is_some_and(|side| side.gone)
+    }
+
+    /// Forgets the bucket for all who still have the cell, and tells those who wait. The caller serves the queue afterwards.
+    pub(crate) fn go(&mut self) {
+        let side = self.side.get_or_insert_default();
+        side.gone = true;
+        for rank in side.queue.ranks() {
+            let waker = side.queue.decide(rank, |waiter| (WaitResult::Gone, waiter.waker));
+            side.refused.extend(waker);
+        }
+    }
+
+    /// Tells every waiter who could never pass any more.
+    fn refuse_impossible(&mut self) {
+        let Some(side) = &mut self.side else { return };
+        for rank in side.queue.ranks() {
+            let waiter = side.queue.waiter(rank);
+            if let Some(why) = waiter.and_then(|waiter| self.limits.impossible(&waiter.costs)) {
+                let waker = side.queue.decide(rank, |waiter| (WaitResult::Impossible(why), waiter.waker));
+                side.refused.extend(waker);
+            }
+        }
+    }
+}

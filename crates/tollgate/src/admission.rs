@@ -1,0 +1,326 @@
+//! Taking turns for the buckets of a store: who may ask it, who waits, and until when.
+
+use std::time::Duration;
+
+use tollgate_core::{Costs, Denial, Limits, Ready, Span, Tick};
+use tollgate_store::{
+    Backend, Claim, Clock, Key, Priority, QueueFull, QueueGuard, QueueKey, QueuePlace, Reach, Reply,
+    StoreError, Transaction, TxnOutcome,
+};
+
+use crate::timeout::with_timeout;
+
+/// Initial and maximum polling interval of a waiter that other processes take from and give back to without notifying it.
+const POLL: [Span; 2] = [Span::from_millis(5), Span::from_millis(200)];
+
+/// Polling interval where processes share the queues: only processes that died do not notify.
+const SHARED_POLL: Span = Span::from_millis(200);
+
+/// Polling interval of a waiter that has many others ahead in a store across a network. Its claim holds for a second, so it is renewed in
+/// time, and a thousand processes leave the processors to those that are next.
+const FAR_POLL: Span = Span::from_millis(700);
+
+/// How many waiters that are.
+const FAR: u32 = 32;
+
+/// How many waiters behind the one that asks a store across a network have their claims renewed with its own. They are served
+/// one after the other, so those further back are in the list by the time they matter.
+const FOLLOWERS_MAX: usize = 16;
+
+/// How long a store keeps claims that are not renewed.
+const CLAIMS_EXPIRE_AFTER: Duration = Duration::from_secs(1);
+
+/// How patient somebody is.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct WaitPolicy {
+    pub(crate) waits: bool,
+    pub(crate) priority: Priority,
+    pub(crate) deadline: Option<Tick>,
+    /// How many may wait for one bucket.
+    pub(crate) waiters_max: usize,
+}
+
+/// What a caller takes from one bucket.
+#[derive(Clone, Copy)]
+pub(crate) struct Takes<'k> {
+    pub(crate) bucket: &'k Key,
+    pub(crate) limits: &'k Limits,
+    pub(crate) costs: &'k Costs,
+}
+
+/// One who wants something of a store.
+pub(crate) struct Admission<'a> {
+    backend: &'a dyn Backend,
+    namespace: &'a str,
+    patience: WaitPolicy,
+    since: Tick,
+    guard: Option<QueueGuard<'a>>,
+    /// The limits that it was found short of. It stays in their queues until it is granted.
+    claims: Vec<QueueKey>,
+    looks: u32,
+    /// How many waiters are ahead of it, as far as the store said.
+    ahead: u32,
+}
+
+/// What to do about a denial.
+pub(crate) enum AfterDenial {
+    /// Give up: it does not wait, or would wait in vain.
+    InVain,
+    /// Ask again: what was given back before it was in the queue notified no one.
+    Again,
+    /// Wait until notified, and no later than this.
+    Wait(Option<Tick>),
+}
+
+impl<'a> Admission<'a> {
+    pub(crate) fn new(backend: &'a dyn Backend, namespace: &'a str, patience: WaitPolicy) -> Admission<'a> {
+        let since = backend.clock().now();
+        Admission { backend, namespace, patience, since, guard: None, claims: Vec::new(), looks: 0, ahead: 0 }
+    }
+
+    /// How long ago it came.
+    pub(crate) fn so_far(&self) -> Duration {
+        self.backend.clock().now().since(self.since).to_duration()
+    }
+
+    /// How long it has waited, if it has.
+    pub(crate) fn waited(&self) -> Option<Duration> {
+        self.guard.is_some().then(|| self.so_far())
+    }
+
+    /// Whether a waiter is ahead of this caller in the queue of a limit it takes from. A caller that waits then joins it.
+    pub(crate) fn is_held_up<'k, I>(&mut self, takes: impl FnOnce() -> I) -> Result<bool, QueueFull>
+    where
+        I: Iterator<Item = Takes<'k>>,
+    {
+        let queues = self.backend.wait_queues();
+        let WaitPolicy { waits, priority, waiters_max, .. } = self.patience;
+        if self.guard.is_none() && queues.is_empty() {
+            return Ok(false);
+        }
+        let keys = self.keys(takes());
+        if self.guard.is_none() {
+            let now = self.backend.clock().now();
+            if !keys.iter().any(|key| queues.ahead_of(key, priority, now).is_some()) {
+                return Ok(false);
+            }
+            if !waits {
+                return Ok(true);
+            }
+        }
+        let guard =
+            self.guard.get_or_insert_with(|| queues.guard(self.backend.clock(), priority, self.since));
+        // In this order: what happens from here on notifies, what happened before is seen.
+        guard.clear_notification(waiters_max);
+        Ok(!guard.may_ask(&keys, waiters_max)?)
+    }
+
+    fn keys<'k>(&self, takes: impl Iterator<Item = Takes<'k>>) -> Vec<QueueKey> {
+        let keys = takes.flat_map(|Takes { bucket, limits, costs }| {
+            QueueKey::of_costs(self.namespace, bucket, limits, costs).collect::<Vec<_>>()
+        });
+        keys.collect()
+    }
+
+    /// Asks the store, which is told where the caller stands if it keeps the order of the waiters of all processes.
+    pub(crate) fn apply<'c>(&'c self, call: &Transaction<'c>) -> Reply<'c, Result<TxnOutcome, StoreError>> {
+        match self.backend.reach() {
+            Reach::Fleet => self.backend.apply_in_turn(call, self.place()),
+            _ => self.backend.apply(call),
+        }
+    }
+
+    fn place(&self) -> QueuePlace {
+        let (priority, queues) = (self.patience.priority, self.backend.wait_queues());
+        let Some(rank) = self.guard.as_ref().map(QueueGuard::rank) else {
+            return QueuePlace { priority, ..QueuePlace::default() };
+        };
+        let claim = |limit: &QueueKey| Claim {
+            limit: limit.clone(),
+            followers: queues.behind(limit, rank, FOLLOWERS_MAX),
+        };
+        QueuePlace { priority, rank: Some(rank), claims: self.claims.iter().map(claim).collect() }
+    }
+
+    /// While others are ahead: until when to wait, or to give up.
+    pub(crate) fn in_line(&mut self) -> AfterDenial {
+        let WaitPolicy { waits, deadline, .. } = self.patience;
+        let now = self.backend.clock().now();
+        if !waits || deadline.is_some_and(|deadline| now >= deadline) {
+            return AfterDenial::InVain;
+        }
+        let is_notified = self.guard.as_ref().is_some_and(QueueGuard::is_notified_of_all);
+        AfterDenial::Wait(if is_notified { deadline } else { self.look_again(Ready::Unknown, now) })
+    }
+
+    /// What to do about having been denied by these buckets.
+    pub(crate) fn denied(
+        &mut self,
+        takes: &[Takes<'_>],
+        denials: &[Denial],
+    ) -> Result<AfterDenial, QueueFull> {
+        let now = self.backend.clock().now();
+        let latest = |of: fn(&Denial) -> Ready| denials.iter().map(of).fold(Ready::Now, Ready::later);
+        if !self.patience.waits || self.is_in_vain(latest(Denial::earliest), now) {
+            return Ok(AfterDenial::InVain);
+        }
+        self.claim(takes, denials);
+        self.ahead = denials.iter().map(Denial::ahead).max().unwrap_or(0);
+        let queues = self.backend.wait_queues();
+        let guard = self
+            .guard
+            .get_or_insert_with(|| queues.guard(self.backend.clock(), self.patience.priority, self.since));
+        let is_new = guard.enqueue(self.claims.iter().cloned(), self.patience.waiters_max)?;
+        guard.retain_only(&self.claims);
+        if is_new {
+            return Ok(AfterDenial::Again);
+        }
+        Ok(AfterDenial::Wait(self.look_again(latest(Denial::ready), now)))
+    }
+
+    /// Claims the limit that the caller will wait longest for, unless it is short of one that it claims already: until it
+    /// has that, others may as well have the rest. So claims only grow, and only as far as it takes.
+    fn claim(&mut self, takes: &[Takes<'_>], denials: &[Denial]) {
+        let shortages =
+            || takes.iter().zip(denials).map(|(takes, denial)| (takes, denial, denial.shortage()));
+        let slowest = shortages().map(|(.., shortage)| shortage.ready).fold(Ready::Now, Ready::later);
+        let named = |takes: &Takes<'_>, denial: &Denial, mask: u64| -> Vec<QueueKey> {
+            let limits = denial.limits().iter().enumerate().filter(|(index, _)| mask >> index & 1 == 1);
+            let key = |limit: &tollgate_core::Limit| QueueKey {
+                namespace: self.namespace.into(),
+                bucket: takes.bucket.clone(),
+                limit: limit.name().as_str().into(),
+            };
+            limits.map(|(_, limit)| key(limit)).collect()
+        };
+        let short: Vec<QueueKey> = shortages()
+            .flat_map(|(takes, denial, shortage)| named(takes, denial, shortage.short | denial.claimed()))
+            .collect();
+        let longest = shortages().filter(|(.., shortage)| shortage.ready == slowest);
+        let longest: Vec<QueueKey> =
+            longest.flat_map(|(takes, denial, shortage)| named(takes, denial, shortage.slowest)).collect();
+        // A cooldown ends for all at once, so there is nothing to be kept for one.
+        let cooldown = tollgate_core::Limit::cooldown();
+        self.claims.retain(|claim| *claim.limit != *cooldown.name().as_str() || short.contains(claim));
+        if !self.claims.iter().any(|claim| short.contains(claim)) {
+            // Denied though short of nothing, it is behind waiters that the store knows of.
+            let new = [longest, short].into_iter().find(|keys| !keys.is_empty());
+            self.claims.extend(new.unwrap_or_else(|| self.keys(takes.iter().copied())));
+        }
+    }
+
+    /// Whether a wait behind others is sure to be in vain, going by what the store would say to this one alone.
+    pub(crate) fn is_too_late(&self, denial: &Denial) -> bool {
+        self.is_in_vain(denial.earliest(), self.backend.clock().now())
+    }
+
+    fn is_in_vain(&self, earliest: Ready, now: Tick) -> bool {
+        self.patience.deadline.is_some_and(|deadline| match earliest {
+            Ready::At(earliest) => earliest > deadline || deadline <= now,
+            Ready::Now | Ready::Unknown => deadline <= now,
+        })
+    }
+
+    /// When to ask again without a notification: when it is said to pass, at the deadline, and, where others take and give
+    /// back unseen, ever more seldom in between. Not at the same instants as other processes.
+    fn look_again(&mut self, ready: Ready, now: Tick) -> Option<Tick> {
+        let ready = match ready {
+            Ready::At(tick) => Some(tick.max(now)),
+            Ready::Now => Some(now),
+            Ready::Unknown => None,
+        };
+        let is_notified = self.guard.as_ref().is_some_and(QueueGuard::is_notified_of_all);
+        let look = (self.backend.reach() != Reach::Process).then(|| {
+            let is_shared = self.backend.wait_queues().is_shared() && is_notified;
+            let interval = match is_shared {
+                true => [SHARED_POLL; 2],
+                false if self.ahead >= FAR => [FAR_POLL; 2],
+                false => POLL,
+            };
+            let [first, last] = interval.map(Span::as_micros);
+            let pause = first.saturating_mul(1 << self.looks.min(10)).min(last);
+            self.looks += 1;
+            now + Span::from_micros(pause - jitter(now, pause / 2))
+        });
+        [ready, look, self.patience.deadline].into_iter().flatten().min()
+    }
+
+    /// Waits until it is notified, or until `due`.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping it loses nothing.
+    pub(crate) async fn notified(&self, due: Option<Tick>) {
+        if let Some(guard) = &self.guard {
+            guard.notified(due).await;
+        }
+    }
+
+    /// The same refusal, behind those who wait already.
+    pub(crate) fn behind(&self, key: &Key, denial: Denial) -> Denial {
+        behind(self.backend, self.namespace, key, self.patience.priority, denial)
+    }
+}
+
+impl Admission<'_> {
+    /// Leaves all queues, and waits until the store knows: a process that gives up and ends at once would hold back others
+    /// until its claims expire.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping it leaves them all the same.
+    pub(crate) async fn leave(&mut self) {
+        if let Some(left) = self.begin_to_leave() {
+            let left = async {
+                left.await;
+                Ok::<(), StoreError>(())
+            };
+            // Should it take longer, the claims have expired.
+            let _ = with_timeout(&Clock::system(), CLAIMS_EXPIRE_AFTER, left).await;
+        }
+    }
+
+    fn begin_to_leave(&mut self) -> Option<Reply<'_, ()>> {
+        let guard = self.guard.take()?;
+        (self.backend.reach() == Reach::Fleet).then(|| self.backend.leave_queues(guard.rank()))
+    }
+}
+
+impl Drop for Admission<'_> {
+    fn drop(&mut self) {
+        // A store that granted it has removed its claims already.
+        drop(self.begin_to_leave());
+    }
+}
+
+/// A refusal of a newcomer, behind those who wait already.
+pub(crate) fn behind(
+    backend: &dyn Backend,
+    namespace: &str,
+    bucket: &Key,
+    priority: Priority,
+    denial: Denial,
+) -> Denial {
+    let queues = backend.wait_queues();
+    if queues.is_empty() {
+        return denial;
+    }
+    let now = backend.clock().now();
+    let asked = denial.statuses().filter(|status| status.requested() > 0);
+    let ahead = asked.filter_map(|status| {
+        let limit = status.limit().name().as_str().into();
+        queues.ahead_of(
+            &QueueKey { namespace: namespace.into(), bucket: bucket.clone(), limit },
+            priority,
+            now,
+        )
+    });
+    let ready = ahead.map(|due| due.map_or(Ready::Unknown, Ready::At)).fold(Ready::Now, Ready::later);
+    denial.not_before(ready)
+}
+
+/// A number below `bound` that other processes are unlikely to come upon at the same time.
+fn jitter(now: Tick, bound: u64) -> u64 {
+    let seed = now.as_micros() ^ u64::from(std::process::id()).rotate_left(32);
+    seed.wrapping_mul(0x9E37_79B9_7F4A_7C15).rotate_left(29) % bound.max(1)
+}

@@ -1,0 +1,115 @@
+//! Heartbeats: while a lease is open, the store hears that its holder lives.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Weak};
+
+use tollgate_core::{Limits, Span, Tick};
+use tollgate_store::{
+    Alarm, Backend, BucketRef, Clock, Key, LeaseTerm, Op, Step, StepOutcome, StoreError, Transaction,
+    TxnOutcome, generation,
+};
+
+use crate::Event;
+use crate::limiter::Heartbeats;
+use crate::observe::Reporter;
+use crate::timeout::with_timeout;
+
+/// How many beats fit into the time that a holder may be silent: two may be lost.
+const BEATS: u64 = 3;
+
+/// Beats for one lease, for as long as somebody has it and the store knows its holder.
+pub(crate) struct Heartbeat {
+    backend: Arc<dyn Backend>,
+    namespace: Arc<str>,
+    buckets: Vec<(Key, Limits)>,
+    term: LeaseTerm,
+    reporter: Reporter,
+    /// Whether the store was heard not to know the holder any more.
+    is_lost: AtomicBool,
+    /// The process that took the lease.
+    process: u32,
+}
+
+impl Heartbeat {
+    /// Beats for these buckets, by itself unless that is left to the holder.
+    pub(crate) fn start(
+        backend: &Arc<dyn Backend>,
+        namespace: &Arc<str>,
+        buckets: Vec<(Key, Limits)>,
+        term: LeaseTerm,
+        heartbeats: Heartbeats,
+        reporter: &Reporter,
+    ) -> Arc<Heartbeat> {
+        let heart = Arc::new(Heartbeat {
+            backend: Arc::clone(backend),
+            namespace: Arc::clone(namespace),
+            buckets,
+            term,
+            reporter: reporter.clone(),
+            is_lost: AtomicBool::new(false),
+            process: generation(),
+        });
+        if heartbeats == Heartbeats::Automatic {
+            heart.beat_later(heart.backend.clock().now());
+        }
+        heart
+    }
+
+    fn beat_later(self: &Arc<Self>, now: Tick) {
+        let pause = Span::from_micros((self.term.ttl.as_micros() / BEATS).max(1));
+        let this: Arc<dyn Alarm> = self.clone();
+        let alarm: Weak<dyn Alarm> = Arc::downgrade(&this);
+        self.backend.clock().alarm(now + pause, alarm);
+    }
+
+    /// The steps that keep what is held for another term.
+    fn steps(&self) -> Vec<Step<'_>> {
+        let step = |(key, limits)| {
+            let place = BucketRef { namespace: &self.namespace, key, limits };
+            Step { place, op: Op::Renew(self.term) }
+        };
+        self.buckets.iter().map(|(key, limits)| step((key, limits))).collect()
+    }
+
+    /// Beats once, and says whether the store still knew the holder.
+    pub(crate) async fn beat(&self, timeout: std::time::Duration) -> Result<bool, StoreError> {
+        let steps = self.steps();
+        let call = Transaction { id: None, steps: &steps, metered: false };
+        Ok(self.hear(&with_timeout(self.backend.clock(), timeout, self.backend.apply(&call)).await?))
+    }
+
+    /// Whether the store was heard not to know the holder any more: what it held may be another's.
+    pub(crate) fn is_lost(&self) -> bool {
+        self.is_lost.load(Ordering::Acquire)
+    }
+
+    /// Hears what came of a beat, and says whether the store knew the holder. That it did not is told once.
+    fn hear(&self, applied: &TxnOutcome) -> bool {
+        let is_known = match applied {
+            TxnOutcome::Done(done) => done.iter().all(|done| *done == StepOutcome::Renewed(true)),
+            _ => false,
+        };
+        if !is_known && !self.is_lost.swap(true, Ordering::AcqRel) {
+            self.reporter.report(&Event::ExpiredLease);
+        }
+        is_known
+    }
+}
+
+impl Alarm for Heartbeat {
+    fn ring(self: Arc<Self>, _: Tick, clock: &Clock) {
+        if self.is_lost() || self.process != generation() {
+            return;
+        }
+        let this = Arc::downgrade(&self);
+        // A lease that has ended meanwhile has no heart any more, and is not lost.
+        let told = move |applied: &TxnOutcome| {
+            if let Some(heart) = this.upgrade() {
+                heart.hear(applied);
+            }
+        };
+        let call = Transaction { id: None, steps: &self.steps(), metered: false };
+        self.backend.hand_over_and_tell(&call, Box::new(told));
+        self.beat_later(clock.now());
+    }
+}

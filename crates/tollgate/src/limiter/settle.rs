@@ -1,0 +1,458 @@
+//! How a lease ends: with what was used, with nothing, or without a word.
+
+use tollgate_core::{AMOUNT_MAX, AsDemand, Costs, DemandError, Limits, Name, Packed, Tick, Usage};
+use tollgate_store::records::{RecordsError, Write};
+use tollgate_store::{BucketRef, LocalBucket, Op, OpId, Reply, Step, StoreError, Transaction};
+
+use super::lease::{HeldTake, Lease, LimiterGrant, StoredGrant};
+use super::ticket::Ticket;
+use super::{LeaseError, LimiterShared};
+use crate::timeout::with_timeout;
+use crate::{Event, OnDrop};
+
+/// By how much the use of limits differs from what was taken: the resource by its place, the limit by its name.
+#[derive(Default)]
+pub(super) struct Deltas(Vec<(usize, Name, i128)>);
+
+impl Deltas {
+    fn of(&self, resource: usize, limit: &Name) -> i128 {
+        let found = self.0.iter().find(|(other, name, _)| *other == resource && name == limit);
+        found.map_or(0, |(_, _, delta)| *delta)
+    }
+
+    fn set(&mut self, resource: usize, limit: &Name, delta: i128) {
+        match self.0.iter_mut().find(|(other, name, _)| *other == resource && name == limit) {
+            Some(found) => found.2 = delta,
+            None => self.0.push((resource, limit.clone(), delta)),
+        }
+    }
+}
+
+/// What is said at the end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LeaseEnd {
+    /// It counts as it was taken and adjusted.
+    Commit,
+    /// Nothing of it happened.
+    Cancel,
+}
+
+impl Lease<'_> {
+    /// Ends the lease with what was really used of the resource of the call. Less than taken is given back, more becomes
+    /// debt, and what is not named counts as it was taken or adjusted. Every entity it was charged to is settled.
+    ///
+    /// # Cancel safety
+    ///
+    /// When this returns, awaited or not, it has been sent.
+    ///
+    /// # Errors
+    ///
+    /// [`LeaseError::Usage`] if the report is not valid: the lease ends as it was taken and adjusted before.
+    #[inline]
+    pub fn settle<D: AsDemand>(mut self, usage: D) -> Reply<'static, Result<(), LeaseError>> {
+        if !self.is_of_this_process() {
+            return self.let_go();
+        }
+        if self.extra.is_none()
+            && let Some(result) = self.settle_pinned(&usage)
+        {
+            return Reply::ready(result);
+        }
+        let reported = self.report(usage);
+        let ended = self.finish(LeaseEnd::Commit);
+        match reported {
+            Ok(()) => ended,
+            Err(error) => Reply::later(async move { ended.await.and(Err(error)) }),
+        }
+    }
+
+    /// Settles what was taken from a bucket in this process, if there is nothing unusual about it.
+    #[inline]
+    fn settle_pinned(&mut self, usage: &impl AsDemand) -> Option<Result<(), LeaseError>> {
+        let LimiterGrant::Pinned { route, at, taken } = &self.grant else { return None };
+        let (pin, limits) = (route.only_pin()?, &route.chain.links[0].limits);
+        let mut used = taken.amounts();
+        let (mut differs, mut is_over) = (false, usage.bad_amount().is_some());
+        for (name, amount) in (0..usage.len()).map(|index| usage.part(index)) {
+            let index = limits.index_of(name)?;
+            let reserved = taken.amount(index);
+            differs |= amount != reserved;
+            is_over |= amount > reserved;
+            *used.get_mut(index)? = amount;
+        }
+        let is_told = is_over || self.shared().reporter.is_watched();
+        if is_told || !end_pinned(self.shared(), pin, limits, (*at, taken), &used, differs) {
+            return None;
+        }
+        self.is_open = false;
+        Some(Ok(()))
+    }
+
+    /// Notes what was used of the resource of the call, to count when the lease ends. The last word on a limit counts.
+    ///
+    /// # Errors
+    ///
+    /// [`LeaseError::Usage`]; nothing was noted.
+    pub fn report<D: AsDemand>(&mut self, usage: D) -> Result<(), LeaseError> {
+        self.report_at(0, &usage)
+    }
+
+    /// As [`report`](Lease::report), for another of the resources that were taken together.
+    ///
+    /// # Errors
+    ///
+    /// [`LeaseError`]; nothing was noted.
+    pub fn report_for<D: AsDemand>(&mut self, resource: &str, usage: D) -> Result<(), LeaseError> {
+        let Some(stored) = self.as_stored() else { return Ok(()) };
+        let resource = stored.resource_index(resource)?;
+        self.report_at(resource, &usage)
+    }
+
+    fn report_at(&mut self, resource: usize, usage: &impl AsDemand) -> Result<(), LeaseError> {
+        if let Some((name, why)) = usage.bad_amount() {
+            return Err(DemandError::BadAmount { name: name.into(), why: Box::new(why) }.into());
+        }
+        let parts = (0..usage.len()).map(|index| usage.part(index));
+        self.note(
+            resource,
+            parts.map(|(name, amount)| (name.as_str(), i128::from(amount))),
+            |reserved, _, used| used - reserved,
+        )
+    }
+
+    /// Adds to what was used of the resource of the call, to count when the lease ends. Never refused: what is used beyond
+    /// what there is becomes debt. A negative amount gives back, down to nothing used.
+    ///
+    /// # Errors
+    ///
+    /// [`LeaseError::Usage`] for a name that is no limit; nothing was noted.
+    pub fn adjust<'n>(&mut self, by: impl IntoIterator<Item = (&'n str, i64)>) -> Result<(), LeaseError> {
+        self.adjust_at(0, by)
+    }
+
+    /// As [`adjust`](Lease::adjust), for another of the resources that were taken together.
+    ///
+    /// # Errors
+    ///
+    /// [`LeaseError`]; nothing was noted.
+    pub fn adjust_for<'n>(
+        &mut self,
+        resource: &str,
+        by: impl IntoIterator<Item = (&'n str, i64)>,
+    ) -> Result<(), LeaseError> {
+        let Some(stored) = self.as_stored() else { return Ok(()) };
+        let resource = stored.resource_index(resource)?;
+        self.adjust_at(resource, by)
+    }
+
+    fn adjust_at<'n>(
+        &mut self,
+        resource: usize,
+        by: impl IntoIterator<Item = (&'n str, i64)>,
+    ) -> Result<(), LeaseError> {
+        let by = by.into_iter().map(|(name, amount)| (name, i128::from(amount)));
+        self.note(resource, by, |reserved, before, amount| (before + amount).max(-reserved))
+    }
+
+    /// Gives part of what was taken back when the lease ends: as [`adjust`](Lease::adjust) by less than nothing.
+    ///
+    /// # Errors
+    ///
+    /// [`LeaseError::Usage`]; nothing was noted.
+    pub fn release<D: AsDemand>(&mut self, unused: D) -> Result<(), LeaseError> {
+        let parts = (0..unused.len()).map(|index| unused.part(index));
+        let by: Vec<(String, i128)> =
+            parts.map(|(name, amount)| (name.as_str().into(), -i128::from(amount))).collect();
+        let by = by.iter().map(|(name, amount)| (name.as_str(), *amount));
+        self.note(0, by, |reserved, before, amount| (before + amount).max(-reserved))
+    }
+
+    /// Notes what `change` makes of what was reserved, noted before, and said.
+    fn note<'n>(
+        &mut self,
+        resource: usize,
+        said: impl Iterator<Item = (&'n str, i128)>,
+        change: impl Fn(i128, i128, i128) -> i128,
+    ) -> Result<(), LeaseError> {
+        let mut extra = self.extra.take().unwrap_or_default();
+        let result = match self.as_stored() {
+            None => Ok(()),
+            Some(stored) => stored.note(&mut extra.deltas, resource, said, change),
+        };
+        self.extra = Some(extra);
+        result
+    }
+
+    /// Ends the lease as it was taken and adjusted.
+    ///
+    /// # Cancel safety
+    ///
+    /// When this returns, awaited or not, it has been sent.
+    ///
+    /// # Errors
+    ///
+    /// [`LeaseError::Store`] if it could not be written down.
+    pub fn commit(self) -> Reply<'static, Result<(), LeaseError>> {
+        self.finish(LeaseEnd::Commit)
+    }
+
+    /// Ends the lease as if nothing had been taken: for calls that were never made.
+    ///
+    /// # Cancel safety
+    ///
+    /// When this returns, awaited or not, it has been sent.
+    ///
+    /// # Errors
+    ///
+    /// [`LeaseError::Store`] if it could not be written down.
+    pub fn cancel(self) -> Reply<'static, Result<(), LeaseError>> {
+        self.finish(LeaseEnd::Cancel)
+    }
+
+    /// Lets go of a copy in a process that was forked off, with nothing ended.
+    #[cold]
+    fn let_go(mut self) -> Reply<'static, Result<(), LeaseError>> {
+        self.is_open = false;
+        Reply::ready(Ok(()))
+    }
+
+    fn finish(mut self, ending: LeaseEnd) -> Reply<'static, Result<(), LeaseError>> {
+        if !self.is_of_this_process() {
+            return self.let_go();
+        }
+        self.is_open = false;
+        self.stop_beating();
+        if self.end_here(ending) {
+            return Reply::ready(Ok(()));
+        }
+        // No store remembers calls for as long as a ticket can be redeemed, so a ticket ends with a record.
+        if self.as_stored().is_some_and(|stored| stored.ticket.is_some()) {
+            let ended = self.end_once(ending);
+            return Reply::eager(async move { ended.await.map(drop) });
+        }
+        let mut lease = self.into_owned();
+        Reply::eager(async move {
+            let sent = lease.send_end(ending, |_| Vec::new()).await;
+            sent.map_err(|error| match error {
+                RecordsError::Store(error) => error.into(),
+                // Without writes there are no tests that could fail.
+                other => StoreError::BadCall(other.to_string()).into(),
+            })
+        })
+    }
+
+    /// Sends the end to the store, what was taken at first together with these writes.
+    pub(super) async fn send_end(
+        &mut self,
+        ending: LeaseEnd,
+        writes: impl FnOnce(&StoredGrant) -> Vec<Write>,
+    ) -> Result<(), RecordsError> {
+        let extra = self.extra.take().unwrap_or_default();
+        let shared = self.shared().clone();
+        let Some(stored) = self.as_stored() else { return Ok(()) };
+        let mut writes = writes(stored);
+        for (index, group) in stored.groups.iter().enumerate() {
+            let used = used_of(group, (index == 0).then_some(&extra.deltas), ending);
+            let steps = settlements(&shared, stored, group, &used);
+            let call = Transaction { id: stored.id_of(index), steps: &steps, metered: true };
+            let writes = std::mem::take(&mut writes);
+            // That a ticket has ended is to be remembered though there is nothing to settle.
+            if !writes.is_empty() {
+                let applied = shared.backend.apply_with(&call, &writes);
+                with_timeout(&shared.clock, shared.settings.timeout, applied).await?;
+            } else if !steps.is_empty() || stored.ticket.is_some() {
+                let store = shared.store_of(stored.is_local);
+                with_timeout(&shared.clock, shared.settings.timeout, store.apply(&call)).await?;
+            }
+            tell(&shared, group, &used);
+        }
+        Ok(())
+    }
+
+    /// Ends a lease on buckets that are all in this process, with nothing in between. `false`, with nothing changed, if
+    /// they are not.
+    fn end_here(&mut self, ending: LeaseEnd) -> bool {
+        let shared = self.shared().clone();
+        self.as_stored();
+        let LimiterGrant::Stored(stored) = &self.grant else { return false };
+        if stored.is_local || stored.groups.iter().flatten().any(|held| held.pin.is_none()) {
+            return false;
+        }
+        let deltas = self.extra.as_ref().map(|extra| &extra.deltas);
+        for (index, group) in stored.groups.iter().enumerate() {
+            let used = used_of(group, deltas.filter(|_| index == 0), ending);
+            group.iter().zip(&used).for_each(|(held, used)| settle_here(&shared, stored, held, used));
+            tell(&shared, group, &used);
+        }
+        true
+    }
+
+    /// Ends a lease that was dropped. Never blocks: what has to be sent is handed on.
+    #[cold]
+    fn end_without_a_word(&mut self) {
+        if !self.is_of_this_process() {
+            return;
+        }
+        self.stop_beating();
+        let ending = match self.shared().settings.on_drop {
+            OnDrop::Keep => LeaseEnd::Commit,
+            OnDrop::Refund => LeaseEnd::Cancel,
+        };
+        if let LimiterGrant::Pinned { route, at, taken } = &self.grant
+            && let Some(pin) = route.only_pin()
+        {
+            let used = if ending == LeaseEnd::Cancel { [0; 4] } else { taken.amounts() };
+            let limits = &route.chain.links[0].limits;
+            if end_pinned(self.shared(), pin, limits, (*at, taken), &used, ending == LeaseEnd::Cancel) {
+                return;
+            }
+        }
+        if self.end_here(ending) {
+            return;
+        }
+        let extra = self.extra.take().unwrap_or_default();
+        let shared = self.shared().clone();
+        let Some(stored) = self.as_stored() else { return };
+        for (index, group) in stored.groups.iter().enumerate() {
+            let used = used_of(group, (index == 0).then_some(&extra.deltas), ending);
+            let steps = settlements(&shared, stored, group, &used);
+            if !steps.is_empty() {
+                let call = Transaction { id: stored.id_of(index), steps: &steps, metered: true };
+                shared.store_of(stored.is_local).hand_over(&call);
+            }
+        }
+    }
+}
+
+impl Drop for Lease<'_> {
+    #[inline]
+    fn drop(&mut self) {
+        if self.is_open {
+            self.is_open = false;
+            self.end_without_a_word();
+        }
+    }
+}
+
+impl StoredGrant {
+    /// The id of the call that ends a group.
+    fn id_of(&self, group: usize) -> Option<OpId> {
+        self.ticket.map(|Ticket { id: OpId(id), .. }| OpId(id.wrapping_add(group as u128)))
+    }
+
+    fn note<'n>(
+        &self,
+        deltas: &mut Deltas,
+        resource: usize,
+        said: impl Iterator<Item = (&'n str, i128)>,
+        change: impl Fn(i128, i128, i128) -> i128,
+    ) -> Result<(), LeaseError> {
+        let first = self.groups.iter().flatten().find(|held| held.planned.resource == resource);
+        let Some(held) = first else { return Ok(()) };
+        let limits = held.planned.limits();
+        let place = |(name, amount): (&str, i128)| match limits.index(name) {
+            Some(index) => Ok((index, amount)),
+            None => Err(limits.unknown(name)),
+        };
+        let said = said.map(place).collect::<Result<Vec<_>, _>>()?;
+        for (index, amount) in said {
+            let (limit, reserved) = (limits[index].name(), i128::from(held.planned.costs.amount(index)));
+            deltas.set(resource, limit, change(reserved, deltas.of(resource, limit), amount));
+        }
+        Ok(())
+    }
+}
+
+/// Ends what was taken from a bucket in this process, if there is nothing unusual about it.
+#[inline]
+fn end_pinned(
+    shared: &LimiterShared,
+    pin: &LocalBucket,
+    limits: &Limits,
+    (at, taken): (Tick, &Packed),
+    used: &[u64; 4],
+    differs: bool,
+) -> bool {
+    if !differs && !limits.have_resources() {
+        return true;
+    }
+    if !pin.cell.settle_packed(limits, taken, used) {
+        return false;
+    }
+    let queues = shared.backend.wait_queues();
+    if differs || !queues.is_empty() {
+        let mut reserved = Costs::none(limits.len());
+        reserved.unpack(taken);
+        let usage = Usage { at, reserved: &reserved, used: &used[..limits.len()], holder: None };
+        if differs {
+            pin.count_settlement(shared.clock.now(), limits, &usage);
+        }
+        let place = BucketRef { namespace: &shared.namespace, key: pin.key(), limits };
+        queues.notify_settled(&place, &usage);
+    }
+    true
+}
+
+/// Settles one bucket that is in this process.
+fn settle_here(shared: &LimiterShared, stored: &StoredGrant, held: &HeldTake, used: &[u64]) {
+    let HeldTake { planned, at, pin: Some(pin) } = held else { return };
+    let (differs, holds) = (planned.costs.amounts() != used, planned.holds_resources());
+    if !differs && !holds {
+        return;
+    }
+    let holder = stored.term.map(|term| term.holder).filter(|_| holds);
+    let usage = Usage { at: *at, reserved: &planned.costs, used, holder };
+    pin.cell.settle(&shared.clock, planned.limits(), &usage);
+    if differs {
+        pin.count_settlement(shared.clock.now(), planned.limits(), &usage);
+    }
+    shared.backend.wait_queues().notify_settled(&planned.place(&shared.namespace), &usage);
+}
+
+/// What was used of each limit of each bucket.
+fn used_of(group: &[HeldTake], deltas: Option<&Deltas>, ending: LeaseEnd) -> Vec<Vec<u64>> {
+    let of_limit = |held: &HeldTake, index: usize| {
+        let reserved = i128::from(held.planned.costs.amount(index));
+        let delta =
+            deltas.map_or(0, |deltas| deltas.of(held.planned.resource, held.planned.limits()[index].name()));
+        u64::try_from((reserved + delta).clamp(0, AMOUNT_MAX.into())).unwrap_or(AMOUNT_MAX)
+    };
+    let of_bucket = |held: &HeldTake| match ending {
+        LeaseEnd::Cancel => vec![0; held.planned.costs.len()],
+        LeaseEnd::Commit => (0..held.planned.costs.len()).map(|index| of_limit(held, index)).collect(),
+    };
+    group.iter().map(of_bucket).collect()
+}
+
+/// The steps that settle what was used, where there is anything to settle.
+fn settlements<'s>(
+    shared: &'s LimiterShared,
+    stored: &'s StoredGrant,
+    group: &'s [HeldTake],
+    used: &'s [Vec<u64>],
+) -> Vec<Step<'s>> {
+    let holder = stored.term.map(|term| term.holder);
+    let settles = |(held, used): &(&HeldTake, &Vec<u64>)| {
+        held.planned.holds_resources() || held.planned.costs.amounts() != used.as_slice()
+    };
+    let step = |(held, used): (&'s HeldTake, &'s Vec<u64>)| {
+        let holder = holder.filter(|_| held.planned.holds_resources());
+        let usage = Usage { at: held.at, reserved: &held.planned.costs, used, holder };
+        Step { place: held.planned.place(&shared.namespace), op: Op::SettleIfThere(usage) }
+    };
+    group.iter().zip(used).filter(settles).map(step).collect()
+}
+
+/// Reports what was given back and what was used beyond, of the entity itself.
+fn tell(shared: &LimiterShared, group: &[HeldTake], used: &[Vec<u64>]) {
+    let Some((held, used)) = group.first().zip(used.first()) else { return };
+    let limits = held.planned.limits().iter().enumerate().filter(|(_, limit)| !limit.is_resource());
+    for (index, limit) in limits {
+        let (reserved, used, limit) = (held.planned.costs.amount(index), used[index], limit.name());
+        if used < reserved {
+            shared.reporter.report_if_watched(&Event::Refunded { limit, amount: reserved - used });
+        } else if used > reserved {
+            shared.reporter.report(&Event::OverUsed { limit, amount: used - reserved });
+        }
+    }
+}
