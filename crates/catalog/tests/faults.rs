@@ -132,12 +132,12 @@ impl Store for Faulty {
         self.memory.peek(place)
     }
 
-    fn hand_over(&self, call: &Transaction<'_>) {
-        self.memory.hand_over(call);
+    fn apply_detached(&self, call: &Transaction<'_>) {
+        self.memory.apply_detached(call);
     }
 
-    fn new_holder(&self) -> u128 {
-        self.memory.new_holder()
+    fn new_holder_id(&self) -> u128 {
+        self.memory.new_holder_id()
     }
 }
 

@@ -28,7 +28,7 @@ pub(crate) fn run(words: impl Iterator<Item = OsString>) -> Exit {
     match parsed(&words) {
         Ok(cli) => {
             let layout = JsonLayout::of(&cli.command);
-            exit_of(obey(cli), format, layout)
+            exit_of(execute(cli), format, layout)
         }
         Err(answer) => {
             // What is wrong is said with the words that were given, so these must do nothing to a terminal.
@@ -80,7 +80,7 @@ fn said_by_clap(answer: &clap::Error) -> String {
     words.collect::<Vec<_>>().join(" ")
 }
 
-fn obey(cli: Cli) -> Result<Exit> {
+fn execute(cli: Cli) -> Result<Exit> {
     let settings = CliSettings::resolve(&cli.global, &Environment::of_process())?;
     settings.color.value.apply();
     let context = Context::new(settings, Terminal::of_process(), &cli.global);

@@ -231,7 +231,7 @@ impl Denial {
 
     /// The same refusal of a waiter that has so many others ahead.
     #[must_use]
-    pub fn with_ahead(self, ahead: u32) -> Denial {
+    pub fn add_prefetch(self, ahead: u32) -> Denial {
         Denial { ahead, ..self }
     }
 

@@ -35,7 +35,7 @@ impl DynamoInner {
     }
 
     /// An id unlike any other, which begins with the time: later ones are larger.
-    pub(crate) fn new_holder(&self) -> u128 {
+    pub(crate) fn new_holder_id(&self) -> u128 {
         let millis = u128::from(self.service.clock.now().as_micros() / 1_000);
         let high = u128::from(getrandom::u32().unwrap_or_default() & 0xFFFF);
         // Without randomness the counter alone tells those of one process apart.

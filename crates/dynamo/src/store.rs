@@ -27,7 +27,7 @@ impl DynamoStore {
         };
         let handle = inner.service.workers.handle().clone();
         let apply = async move {
-            inner.hear(&call).await;
+            inner.await_detached(&call).await;
             let applied = inner.apply(Arc::clone(&call), writes).await?;
             inner.after(&call, &applied);
             Ok(applied)
@@ -61,15 +61,15 @@ impl Store for DynamoStore {
         Reply::later(self.0.service.within(self.0.peek(call)))
     }
 
-    fn hand_over(&self, call: &Transaction<'_>) {
-        self.0.hand_over(OwnedTransaction::new(call));
+    fn apply_detached(&self, call: &Transaction<'_>) {
+        self.0.apply_detached(OwnedTransaction::new(call));
     }
 
     fn hand_over_and_tell(&self, call: &Transaction<'_>, told: OutcomeCallback) {
         self.0.hand_over_and_tell(OwnedTransaction::new(call), told);
     }
 
-    fn new_holder(&self) -> u128 {
-        self.0.new_holder()
+    fn new_holder_id(&self) -> u128 {
+        self.0.new_holder_id()
     }
 }

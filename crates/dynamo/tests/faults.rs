@@ -84,7 +84,7 @@ impl Client {
     fn take(&mut self) {
         let amount = 1 + self.random.below(30);
         let is_chain = self.random.below(2) == 0;
-        let holder = self.store.new_holder();
+        let holder = self.store.new_holder_id();
         let costs = match self.limits.len() {
             1 => self.limits.costs(&demand! { tpm: amount }),
             _ => self.limits.costs(&demand! { tpm: amount, slots: 1 }),
@@ -121,12 +121,12 @@ impl Client {
         let Lease { at, costs, holder } = self.leases.swap_remove(index);
         let reserved = costs.amount(0);
         let used = [self.random.below(reserved * 2), 0];
-        let (keys, id) = (keys(), OpId(self.store.new_holder()));
+        let (keys, id) = (keys(), OpId(self.store.new_holder_id()));
         let step = |(key, at): (_, &Option<Tick>)| {
             let usage =
                 Usage { at: (*at)?, reserved: &costs, used: &used[..costs.len()], holder: Some(holder) };
             let place = BucketRef { namespace: "ns", key, limits: &self.limits };
-            Some(Step { place, op: Op::SettleIfThere(usage) })
+            Some(Step { place, op: Op::SettleExisting(usage) })
         };
         let steps: Vec<Step<'_>> = keys.iter().zip(&at).filter_map(step).collect();
         let call = Transaction { id: Some(id), steps: &steps, metered: true };

@@ -130,8 +130,8 @@ fn the_bound_is_told() {
     let store = builder.prefetch(5, IDLE).build().wait().expect("the engine has what it takes");
     let meters =
         Limits::new([Limit::per_hour("rpm", 1_000), Limit::per_hour("tpm", 30)]).expect("they are valid");
-    assert_eq!(store.held_ahead(&meters), Some(vec![50, 1]));
+    assert_eq!(store.prefetch_bounds(&meters), Some(vec![50, 1]));
     let slots = Limits::new([Limit::resource("slots", 1_000)]).expect("it is valid");
-    assert_eq!(store.held_ahead(&slots), None);
+    assert_eq!(store.prefetch_bounds(&slots), None);
     store.write_usage("ns", Scope::All).wait().expect("it answers");
 }

@@ -61,7 +61,7 @@ impl Desk {
     fn settle(&self, taken: Taken, reserved: u64, used: u64) {
         let costs = self.limits.costs(&demand! { rpm: reserved }).expect("it can fit");
         let usage = Usage { at: taken.at, reserved: &costs, used: &[used], holder: None };
-        self.apply(Op::SettleIfThere(usage));
+        self.apply(Op::SettleExisting(usage));
     }
 
     fn left(&self) -> i64 {

@@ -62,7 +62,7 @@ impl WriteTxn<'_> {
             .steps
             .iter()
             .zip(&rows)
-            .map(|(step, row)| row.as_ref().is_some_and(|row| row.kept.heeds(step)))
+            .map(|(step, row)| row.as_ref().is_some_and(|row| row.kept.accepts_limits_of(step)))
             .collect();
         for (step, row) in call.steps.iter().zip(&mut rows) {
             if let (Some(_), Some(row)) = (step.takes(), row) {
@@ -122,7 +122,7 @@ impl WriteTxn<'_> {
         let BucketRef { namespace, key, .. } = step.place;
         match (&step.op, key.pair()) {
             (Op::Settle(_), _) => Ok(true),
-            (Op::SettleIfThere(usage), Some((entity, resource)))
+            (Op::SettleExisting(usage), Some((entity, resource)))
                 if sweep::may_have_dropped(usage.at, now) =>
             {
                 for key in forgotten_keys(namespace, entity, resource) {
@@ -150,7 +150,7 @@ impl WriteTxn<'_> {
         for ((step, row), done) in steps.iter().zip(rows).zip(done) {
             let (at, used) = match (&step.op, done) {
                 (Op::Take { costs, .. }, StepOutcome::Taken(taken)) => (taken.at, Used::Taken(costs)),
-                (Op::Settle(usage) | Op::SettleIfThere(usage), _) => (now, Used::Settled(usage)),
+                (Op::Settle(usage) | Op::SettleExisting(usage), _) => (now, Used::Settled(usage)),
                 _ => continue,
             };
             let BucketRef { namespace, limits, .. } = step.place;

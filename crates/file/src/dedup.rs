@@ -7,7 +7,7 @@ use tollgate_store::{OpId, StepOutcome};
 use crate::codec::column;
 use crate::error::{Abort, TxnError, unreadable};
 use crate::select::Select;
-use tollgate_store::{outcome_bytes, outcome_from};
+use tollgate_store::{decode_outcome, encode_outcome};
 
 /// How long a call is remembered at least.
 const REMEMBERED_FOR: Span = Span::from_secs(86_400);
@@ -20,7 +20,7 @@ pub(crate) fn find(connection: &Connection, id: OpId) -> Result<Option<Vec<StepO
     let mut find = connection.prepare_cached("SELECT outcome FROM applied WHERE id = ?1")?;
     let outcome: Option<Vec<u8>> = find.query_row([id.0.to_be_bytes()], |row| row.get(0)).optional()?;
     let decode = |bytes: Vec<u8>| {
-        outcome_from(&bytes).ok_or_else(|| unreadable("what came of a call", "it is cut off or damaged"))
+        decode_outcome(&bytes).ok_or_else(|| unreadable("what came of a call", "it is cut off or damaged"))
     };
     outcome.map(decode).transpose()
 }
@@ -31,7 +31,7 @@ pub(crate) fn remember(
     now: Tick,
     done: &[StepOutcome],
 ) -> Result<(), TxnError> {
-    let outcome = outcome_bytes(done);
+    let outcome = encode_outcome(done);
     let mut insert =
         connection.prepare_cached("INSERT INTO applied (id, at, outcome) VALUES (?1, ?2, ?3)")?;
     insert.execute(params![id.0.to_be_bytes(), column(now), outcome]).map(drop)

@@ -172,7 +172,7 @@ impl Store for FileStore {
         Reply::later(async move { reply.await.map_err(without_tests) })
     }
 
-    fn hand_over(&self, call: &Transaction<'_>) {
+    fn apply_detached(&self, call: &Transaction<'_>) {
         self.hand_over_and_tell(call, Box::new(|_| ()));
     }
 
@@ -186,8 +186,8 @@ impl Store for FileStore {
         desk.ring();
     }
 
-    fn new_holder(&self) -> u128 {
-        tollgate_store::new_holder()
+    fn new_holder_id(&self) -> u128 {
+        tollgate_store::new_holder_id()
     }
 
     fn new_living_holder(&self) -> u128 {

@@ -50,7 +50,7 @@ fn roam(store: &FileStore, seed: u64) {
         let settle: Vec<Step<'_>> = settle.collect();
         let call = Transaction { id: None, steps: &settle, metered: false };
         match roll(2) {
-            0 => store.hand_over(&call),
+            0 => store.apply_detached(&call),
             _ => drop(store.apply(&call).wait().expect("the store answers")),
         }
     }
@@ -84,7 +84,7 @@ fn one_who_waits_is_poked_by_whatever_gives_back() {
     let usage = || Usage { at: START, reserved: &reserved, used: &[0, 0], holder: None };
     let give_back: [fn(&FileStore, &Transaction<'_>); 2] = [
         |store, call| drop(store.apply(call).wait().expect("the store answers")),
-        |store, call| store.hand_over(call),
+        |store, call| store.apply_detached(call),
     ];
     for give_back in give_back {
         assert!(tap.take(10, 1));

@@ -168,7 +168,7 @@ fn what_was_handed_over_is_seen_by_who_looks_next_and_outlives_the_store() {
         let reserved = tap.costs(10, 1);
         let usage = Usage { at: START, reserved: &reserved, used: &[0, 0], holder: None };
         let steps = [Step { place: tap.place(), op: Op::Settle(usage) }];
-        store.hand_over(&Transaction { id: None, steps: &steps, metered: false });
+        store.apply_detached(&Transaction { id: None, steps: &steps, metered: false });
         assert_eq!(tap.left(), [100, 2], "round {round}");
     }
     {
@@ -178,7 +178,7 @@ fn what_was_handed_over_is_seen_by_who_looks_next_and_outlives_the_store() {
         let usage = Usage { at: START, reserved: &reserved, used: &[0, 0], holder: None };
         let steps = [Step { place: tap.place(), op: Op::Settle(usage) }];
         for _ in 0..50 {
-            store.hand_over(&Transaction { id: None, steps: &steps, metered: false });
+            store.apply_detached(&Transaction { id: None, steps: &steps, metered: false });
         }
     }
     drop(store);

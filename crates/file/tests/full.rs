@@ -80,7 +80,7 @@ fn what_was_handed_over_while_it_was_full_is_done_once_there_is_room() {
     let place = BucketRef { namespace: "tests", key: &key, limits: &limits };
     let usage = Usage { at: START, reserved: &reserved, used: &[40, 0], holder: None };
     let steps = [Step { place, op: Op::Settle(usage) }];
-    store.hand_over(&Transaction { id: None, steps: &steps, metered: false });
+    store.apply_detached(&Transaction { id: None, steps: &steps, metered: false });
     let tap = Tap::new(&store, "a user with a name that is long enough to fill pages 0");
     assert!(tap.take(1, 0), "who needs no room is not held up");
     store.forget("tests", Scope::Resource("gpt")).wait().unwrap();

@@ -45,8 +45,8 @@ fn holders_of_this_process_and_of_other_hosts_keep_what_they_hold() {
     let folder = Folder::new();
     let store = FileStore::open(folder.file("x")).unwrap();
     let tap = Tap::new(&store, "user");
-    let here = LeaseTerm { holder: store.new_holder(), ttl: AN_HOUR };
-    let elsewhere = LeaseTerm { holder: store.new_holder() ^ 1 << 127, ttl: AN_HOUR };
+    let here = LeaseTerm { holder: store.new_holder_id(), ttl: AN_HOUR };
+    let elsewhere = LeaseTerm { holder: store.new_holder_id() ^ 1 << 127, ttl: AN_HOUR };
     assert!(tap.try_take(0, 1, Some(here)).unwrap());
     assert!(tap.try_take(0, 1, Some(elsewhere)).unwrap());
     for _ in 0..3 {
@@ -58,7 +58,7 @@ fn holders_of_this_process_and_of_other_hosts_keep_what_they_hold() {
 fn one_who_holds() {
     let Some((_, file)) = child::role() else { return };
     let store = FileStore::open(file).unwrap();
-    let term = LeaseTerm { holder: store.new_holder(), ttl: AN_HOUR };
+    let term = LeaseTerm { holder: store.new_holder_id(), ttl: AN_HOUR };
     assert!(Tap::new(&store, "user").try_take(0, 2, Some(term)).unwrap());
     child::say("holds");
     // Until it is killed: nobody writes to it, and nobody ends its input before.

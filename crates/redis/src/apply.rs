@@ -9,7 +9,7 @@ use tollgate_store::prefetch::UsageDelta;
 use tollgate_store::records::{RecordsError, Write};
 use tollgate_store::{
     Clock, OpId, OwnedTransaction, QueuePlace, Step, StepOutcome, StoreError, Taken, Transaction, TxnOutcome,
-    outcome_bytes, outcome_from,
+    decode_outcome, encode_outcome,
 };
 
 use crate::ServerError;
@@ -55,7 +55,7 @@ impl RedisInner {
     /// # Cancel safety
     ///
     /// None: it must be run to its end.
-    pub(crate) async fn apply_told(
+    pub(crate) async fn apply_with_usage(
         &self,
         call: &OwnedTransaction,
         writes: &[Write],
@@ -134,7 +134,7 @@ impl RedisInner {
                 CommitPlan::Commit(applied, changes) => {
                     let is_done = matches!(applied, TxnOutcome::Done(_));
                     let outcome = match &applied {
-                        TxnOutcome::Done(done) if !done.is_empty() => outcome_bytes(done),
+                        TxnOutcome::Done(done) if !done.is_empty() => encode_outcome(done),
                         _ => MADE.to_vec(),
                     };
                     // A denial is not remembered: whoever asks again is asking anew.
@@ -388,7 +388,7 @@ fn done(outcome: &[u8], call: &OwnedTransaction) -> Result<TxnOutcome, RecordsEr
         return Ok(TxnOutcome::Done(call.steps().map(|_| taken).collect()));
     }
     let unreadable = || ServerError::Unreadable("what came of a call".into()).into_error(Duration::ZERO);
-    Ok(TxnOutcome::Done(outcome_from(outcome).ok_or_else(unreadable)?))
+    Ok(TxnOutcome::Done(decode_outcome(outcome).ok_or_else(unreadable)?))
 }
 
 /// Pauses grow with every few conflicts: most are over at once.

@@ -37,7 +37,7 @@ impl Backend for RedisStore {
         Reply::later(self.0.service.within(self.0.close(namespace)))
     }
 
-    fn held_ahead(&self, limits: &Limits) -> Option<Vec<u64>> {
+    fn prefetch_bounds(&self, limits: &Limits) -> Option<Vec<u64>> {
         bounds(limits, self.0.ahead.prefetch()?.percent)
     }
 

@@ -81,17 +81,17 @@ impl RedisInner {
 
     /// Waits until what was handed over about the buckets of a call was tried, but not for longer than half of what a call may
     /// take: then it is told what there is.
-    pub(crate) async fn hear(&self, call: &OwnedTransaction) {
+    pub(crate) async fn await_detached(&self, call: &OwnedTransaction) {
         let none = self.unheard.none(|| self.names(call));
         let _ = tokio::time::timeout(self.service.timeout / 2, none).await;
     }
 
     /// Applies a call whose answer nobody waits for.
-    pub(crate) fn hand_over(&self, call: OwnedTransaction) {
+    pub(crate) fn apply_detached(&self, call: OwnedTransaction) {
         self.hand_over_told(call, Vec::new());
     }
 
-    /// As [`hand_over`](Self::hand_over), and what the steps used is counted as it is told. What is told was held ahead, so it
+    /// As [`apply_detached`](Self::apply_detached), and what the steps used is counted as it is told. What is told was held ahead, so it
     /// is not served from that.
     pub(crate) fn hand_over_told(&self, call: OwnedTransaction, counted: Vec<UsageDelta>) {
         self.hand_over_counted(call, counted, Box::new(|_| ()));
@@ -105,7 +105,7 @@ impl RedisInner {
         told: OutcomeCallback,
     ) {
         // With an id, what was done is not done again with the next try.
-        call.id = call.id.or_else(|| Some(OpId(self.new_holder())));
+        call.id = call.id.or_else(|| Some(OpId(self.new_holder_id())));
         let Some(inner) = self.this.upgrade() else { return };
         let names = self.names(&call);
         self.unheard.add(&names);
@@ -115,8 +115,8 @@ impl RedisInner {
             let (mut rest, watch) = (FIRST_REST, CallTimer::start());
             while watch.waited() < TRIED_FOR {
                 let applied = match counted.is_empty() {
-                    true => inner.apply_ahead(&call, &[], REMEMBERED, &QueuePlace::default()).await,
-                    false => inner.apply_told(&call, &[], REMEMBERED, &counted).await,
+                    true => inner.apply_prefetched(&call, &[], REMEMBERED, &QueuePlace::default()).await,
+                    false => inner.apply_with_usage(&call, &[], REMEMBERED, &counted).await,
                 };
                 let applied = applied.map_err(without_tests);
                 names.take().iter().for_each(|names| inner.unheard.remove(names));
@@ -142,7 +142,7 @@ impl RedisInner {
     ) -> Result<TxnOutcome, RecordsError> {
         let (mut rest, watch) = (FIRST_REST, CallTimer::start());
         loop {
-            let applied = self.apply_told(call, &[], REMEMBERED, told).await;
+            let applied = self.apply_with_usage(call, &[], REMEMBERED, told).await;
             let is_away = matches!(applied, Err(RecordsError::Store(StoreError::Unavailable(..))));
             if !is_away || watch.waited() >= TRIED_FOR {
                 return applied;
@@ -157,7 +157,7 @@ impl RedisInner {
         let TxnOutcome::Done(done) = applied else { return };
         let Some(mut undo) = call.clone().undo(done) else { return };
         undo.id = Some(unique_id());
-        self.hand_over(undo);
+        self.apply_detached(undo);
         // Whoever asks again with the id of the call is to be answered anew.
         if let Some(OpId(id)) = call.id {
             self.ahead.forget_call(id);

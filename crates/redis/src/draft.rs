@@ -201,7 +201,7 @@ impl<'a> DraftTxn<'a> {
             return Err(RecordsError::Failed(failed));
         }
         let is_heeded = |(step, slot): (&Step<'_>, &Option<DraftBucket>)| {
-            slot.as_ref().is_some_and(|slot| !slot.is_new && slot.row.kept.heeds(step))
+            slot.as_ref().is_some_and(|slot| !slot.is_new && slot.row.kept.accepts_limits_of(step))
         };
         let heeded: Vec<bool> = call.steps.iter().zip(&rows).map(is_heeded).collect();
         for (step, slot) in call.steps.iter().zip(&mut rows) {
@@ -213,7 +213,7 @@ impl<'a> DraftTxn<'a> {
         if held.is_some() || !takes(call.steps, &rows).all(|(_, costs, row)| row.kept.fits(now, costs)) {
             let denials: Vec<Denial> = takes(call.steps, &rows)
                 .map(|(step, costs, row)| {
-                    let denial = row.kept.denial(now, costs).with_ahead(ahead);
+                    let denial = row.kept.denial(now, costs).add_prefetch(ahead);
                     match held.filter(|held| held.step == step) {
                         Some(held) => denial.behind_claim(held.place),
                         None => denial,
@@ -274,7 +274,7 @@ impl<'a> DraftTxn<'a> {
         for (index, ((step, slot), done)) in steps.iter().zip(rows).zip(done).enumerate() {
             let (at, used) = match (&step.op, done) {
                 (Op::Take { costs, .. }, StepOutcome::Taken(taken)) => (taken.at, Used::Taken(costs)),
-                (Op::Settle(usage) | Op::SettleIfThere(usage), _) => (now, Used::Settled(usage)),
+                (Op::Settle(usage) | Op::SettleExisting(usage), _) => (now, Used::Settled(usage)),
                 _ => continue,
             };
             let used = self.told.get(index).map_or(used, |it| Used::Told(it.caller, it.events, &it.amounts));

@@ -158,7 +158,12 @@ impl RedisInner {
             // What has expired is not there, so it is deleted by a write that changes nothing.
             let write = [Write::Delete(key, vec![tollgate_store::records::Test::Absent])];
             match self
-                .apply_told(&OwnedTransaction::empty(), &write, remembered_by(self.service.timeout), &[])
+                .apply_with_usage(
+                    &OwnedTransaction::empty(),
+                    &write,
+                    remembered_by(self.service.timeout),
+                    &[],
+                )
                 .await
             {
                 Ok(_) | Err(RecordsError::Failed(_)) => {}

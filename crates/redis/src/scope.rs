@@ -100,7 +100,7 @@ impl RedisInner {
         after: Option<Key>,
     ) -> Result<(Vec<Activity>, Option<Key>), StoreError> {
         if after.is_none() {
-            self.return_ahead(namespace, scope).await;
+            self.return_prefetched(namespace, scope).await;
         }
         let (seen, pairs) = self.list(&self.range(namespace, scope, after, LISTED)).await?;
         let last = pairs.last().map(|(member, _)| Key::from_bytes(member)).filter(|_| pairs.len() == LISTED);
@@ -205,7 +205,7 @@ impl RedisInner {
             }
             // Those that were only listed do not count, so there may be more.
             if forgotten > 0 || is_last || found.is_empty() {
-                self.drop_ahead(namespace, scope).await;
+                self.drop_prefetched(namespace, scope).await;
                 return Ok(forgotten);
             }
         }
@@ -222,7 +222,7 @@ impl RedisInner {
     }
 
     pub(crate) async fn write_usage(&self, namespace: &str, scope: Scope<'_>) -> Result<(), StoreError> {
-        self.return_ahead(namespace, scope).await;
+        self.return_prefetched(namespace, scope).await;
         let mut after = None;
         loop {
             let (_, pairs) = self.list(&self.range(namespace, scope, after, LISTED)).await?;

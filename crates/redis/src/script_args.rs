@@ -88,7 +88,7 @@ pub(crate) fn of_step(step: &Step<'_>, metering: StepMetering<'_>, now: Tick) ->
         Op::Take { term, .. } => {
             (TAKE, term.map_or(0, |term| term.ttl.as_micros()), term.map(|term| term.holder))
         }
-        Op::Settle(usage) | Op::SettleIfThere(usage) if usage.used.len() == limits.len() => {
+        Op::Settle(usage) | Op::SettleExisting(usage) if usage.used.len() == limits.len() => {
             (SETTLE, usage.at.as_micros(), usage.holder)
         }
         _ => return None,
@@ -98,7 +98,7 @@ pub(crate) fn of_step(step: &Step<'_>, metering: StepMetering<'_>, now: Tick) ->
     let caller = match (&step.op, metering) {
         (_, StepMetering::Told(counted)) => counted.caller,
         (Op::Take { costs, .. }, _) => Caller::of(costs),
-        (Op::Settle(usage) | Op::SettleIfThere(usage), _) => Caller::of(usage.reserved),
+        (Op::Settle(usage) | Op::SettleExisting(usage), _) => Caller::of(usage.reserved),
         _ => Caller::Own,
     };
     let metered = match metering {
@@ -113,7 +113,9 @@ pub(crate) fn of_step(step: &Step<'_>, metering: StepMetering<'_>, now: Tick) ->
     for (index, limit) in limits.iter().enumerate() {
         let (first, second) = match &step.op {
             Op::Take { costs, .. } => (costs.amount(index), 0),
-            Op::Settle(usage) | Op::SettleIfThere(usage) => (usage.reserved.amount(index), usage.used[index]),
+            Op::Settle(usage) | Op::SettleExisting(usage) => {
+                (usage.reserved.amount(index), usage.used[index])
+            }
             _ => return None,
         };
         let numbers = of_limit(limit, first.max(second), now)?;

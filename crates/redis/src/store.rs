@@ -30,9 +30,9 @@ impl RedisStore {
         };
         let handle = inner.service.workers.handle().clone();
         let apply = async move {
-            inner.hear(&call).await;
+            inner.await_detached(&call).await;
             let remembered = remembered_by(inner.service.timeout);
-            let applied = inner.apply_ahead(&call, &writes, remembered, &place).await?;
+            let applied = inner.apply_prefetched(&call, &writes, remembered, &place).await?;
             inner.after(&call, &applied);
             Ok(applied)
         };
@@ -57,7 +57,7 @@ impl Store for RedisStore {
     fn ask<'a>(&'a self, steps: &[Step<'a>]) -> Reply<'a, Result<Vec<Denial>, StoreError>> {
         let call = OwnedTransaction::new(&Transaction { id: None, steps, metered: false });
         Reply::later(self.0.service.within(async move {
-            self.0.hear(&call).await;
+            self.0.await_detached(&call).await;
             self.0.fare(&call).await
         }))
     }
@@ -66,20 +66,20 @@ impl Store for RedisStore {
         let steps = [Step { place: *place, op: Op::Reset }];
         let call = OwnedTransaction::new(&Transaction { id: None, steps: &steps, metered: false });
         Reply::later(self.0.service.within(async move {
-            self.0.hear(&call).await;
+            self.0.await_detached(&call).await;
             self.0.stand(&call).await
         }))
     }
 
-    fn hand_over(&self, call: &Transaction<'_>) {
-        self.0.hand_over(OwnedTransaction::new(call));
+    fn apply_detached(&self, call: &Transaction<'_>) {
+        self.0.apply_detached(OwnedTransaction::new(call));
     }
 
     fn hand_over_and_tell(&self, call: &Transaction<'_>, told: OutcomeCallback) {
         self.0.hand_over_counted(OwnedTransaction::new(call), Vec::new(), told);
     }
 
-    fn new_holder(&self) -> u128 {
-        self.0.new_holder()
+    fn new_holder_id(&self) -> u128 {
+        self.0.new_holder_id()
     }
 }

@@ -60,13 +60,13 @@ impl Store for Twins {
         Reply::ready(Twins::both("peek", self.memory.peek(place), self.redis.peek(place)))
     }
 
-    fn hand_over(&self, call: &Transaction<'_>) {
-        self.memory.hand_over(call);
-        self.redis.hand_over(call);
+    fn apply_detached(&self, call: &Transaction<'_>) {
+        self.memory.apply_detached(call);
+        self.redis.apply_detached(call);
     }
 
-    fn new_holder(&self) -> u128 {
-        self.memory.new_holder()
+    fn new_holder_id(&self) -> u128 {
+        self.memory.new_holder_id()
     }
 }
 

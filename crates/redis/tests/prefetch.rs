@@ -288,11 +288,11 @@ fn the_bound_is_told() {
     let store = builder(&hands, &server.url(), 5).build().wait().expect("the server is there");
     let meters =
         Limits::new([Limit::per_hour("rpm", 1_000), Limit::per_hour("tpm", 30)]).expect("they are valid");
-    assert_eq!(store.held_ahead(&meters), Some(vec![50, 1]));
+    assert_eq!(store.prefetch_bounds(&meters), Some(vec![50, 1]));
     let slots = Limits::new([Limit::resource("slots", 1_000)]).expect("it is valid");
-    assert_eq!(store.held_ahead(&slots), None);
+    assert_eq!(store.prefetch_bounds(&slots), None);
     let told = RedisStore::builder(format!("{}?prefetch=10", server.url())).build().wait();
-    assert_eq!(told.expect("the server is there").held_ahead(&meters), Some(vec![100, 3]));
+    assert_eq!(told.expect("the server is there").prefetch_bounds(&meters), Some(vec![100, 3]));
     let plain = RedisStore::builder(server.url()).build().wait().expect("the server is there");
-    assert_eq!(plain.held_ahead(&meters), None);
+    assert_eq!(plain.prefetch_bounds(&meters), None);
 }

@@ -56,7 +56,7 @@ pub(crate) fn apply(
     }
     for (step, held) in call.steps.iter().zip(&mut held) {
         if let (Some(_), Some(row)) = (step.takes(), &mut held.row) {
-            held.is_heeded = held.entry.is_some() && row.kept.heeds(step);
+            held.is_heeded = held.entry.is_some() && row.kept.accepts_limits_of(step);
             row.kept.put_in_force(step.place.limits, now);
         }
     }
@@ -113,7 +113,7 @@ fn outlives_bucket(tx: &Tx<'_>, step: &Step<'_>, now: Tick) -> Result<bool, TxnA
     let BucketRef { namespace, key, .. } = step.place;
     match (&step.op, key.pair()) {
         (Op::Settle(_), _) => Ok(true),
-        (Op::SettleIfThere(usage), Some((entity, resource))) if sweep::may_have_dropped(usage.at, now) => {
+        (Op::SettleExisting(usage), Some((entity, resource))) if sweep::may_have_dropped(usage.at, now) => {
             for key in forgotten_keys(namespace, entity, resource) {
                 if tx.record(&key, now)?.is_some_and(|mark| is_forgotten(&mark, usage.at)) {
                     return Ok(false);
@@ -180,7 +180,7 @@ fn meter(
     for ((step, held), done) in steps.iter().zip(held).zip(done) {
         let (at, used) = match (&step.op, done) {
             (Op::Take { costs, .. }, StepOutcome::Taken(taken)) => (taken.at, Used::Taken(costs)),
-            (Op::Settle(usage) | Op::SettleIfThere(usage), _) => (now, Used::Settled(usage)),
+            (Op::Settle(usage) | Op::SettleExisting(usage), _) => (now, Used::Settled(usage)),
             _ => continue,
         };
         let BucketRef { namespace, limits, .. } = step.place;

@@ -172,7 +172,7 @@ fn value(reader: &mut RecordReader<'_>, depth: u32) -> Option<Value> {
 }
 
 /// When a call was made and what came of its steps; `None` if this version has no form for one of them.
-pub(crate) fn outcome_bytes(at: Tick, done: &[StepOutcome]) -> Option<Vec<u8>> {
+pub(crate) fn encode_outcome(at: Tick, done: &[StepOutcome]) -> Option<Vec<u8>> {
     let mut out = Vec::with_capacity(8 + 13 * done.len());
     out.extend(at.as_micros().to_be_bytes());
     for done in done {
@@ -193,7 +193,7 @@ pub(crate) fn outcome_bytes(at: Tick, done: &[StepOutcome]) -> Option<Vec<u8>> {
 }
 
 /// When the call was made and what came of its steps.
-pub(crate) fn outcome_from(bytes: &[u8]) -> Option<(Tick, Vec<StepOutcome>)> {
+pub(crate) fn decode_outcome(bytes: &[u8]) -> Option<(Tick, Vec<StepOutcome>)> {
     let mut reader = RecordReader(bytes);
     let at = Tick::from_micros(reader.number()?);
     let mut outcome = Vec::new();
@@ -227,10 +227,10 @@ mod tests {
             StepOutcome::Renewed(true),
             StepOutcome::Renewed(false),
         ];
-        let bytes = outcome_bytes(Tick::from_secs(7), &done).unwrap();
-        assert_eq!(outcome_from(&bytes).unwrap(), (Tick::from_secs(7), done.to_vec()));
+        let bytes = encode_outcome(Tick::from_secs(7), &done).unwrap();
+        assert_eq!(decode_outcome(&bytes).unwrap(), (Tick::from_secs(7), done.to_vec()));
         for len in [0, 7, 9, 20] {
-            assert_eq!(outcome_from(&bytes[..len]), None, "{len}");
+            assert_eq!(decode_outcome(&bytes[..len]), None, "{len}");
         }
     }
 

@@ -3,7 +3,7 @@
 use tollgate_core::{Span, Tick};
 use tollgate_store::{OpId, StepOutcome};
 
-use crate::codec::{outcome_bytes, outcome_from};
+use crate::codec::{decode_outcome, encode_outcome};
 use crate::error::TxnAbort;
 use crate::key::{Key, KeyKind, KeyParts};
 use crate::layout::CALLS;
@@ -30,7 +30,7 @@ impl Tx<'_> {
     /// What came of the call, if it was applied.
     pub(crate) fn find_call(&self, id: OpId) -> Result<Option<Vec<StepOutcome>>, TxnAbort> {
         let Some((node, _)) = self.find(&by_id(id))? else { return Ok(None) };
-        let outcome = outcome_from(&self.bytes(self.block_of(node)?)?);
+        let outcome = decode_outcome(&self.bytes(self.block_of(node)?)?);
         let (_, done) = outcome.ok_or(TxnAbort::Damaged("what came of a call cannot be read"))?;
         Ok(Some(done))
     }
@@ -42,7 +42,7 @@ impl Tx<'_> {
         now: Tick,
         done: &[StepOutcome],
     ) -> Result<(), TxnAbort> {
-        let Some(outcome) = outcome_bytes(now, done) else { return Ok(()) };
+        let Some(outcome) = encode_outcome(now, done) else { return Ok(()) };
         let block = self.alloc_bytes(&outcome)?;
         self.insert(&by_id(id), block)?;
         self.insert(&by_time(now, id), 0)?;

@@ -259,7 +259,7 @@ impl Store for ShmStore {
         Reply::ready(peeked.map_err(without_tests))
     }
 
-    fn hand_over(&self, call: &Transaction<'_>) {
+    fn apply_detached(&self, call: &Transaction<'_>) {
         self.hand_over_and_tell(call, Box::new(|_| ()));
     }
 
@@ -279,8 +279,8 @@ impl Store for ShmStore {
         }
     }
 
-    fn new_holder(&self) -> u128 {
-        tollgate_store::new_holder()
+    fn new_holder_id(&self) -> u128 {
+        tollgate_store::new_holder_id()
     }
 
     fn new_living_holder(&self) -> u128 {

@@ -263,7 +263,7 @@ fn tap_over(store: &ShmStore, tap: &Tap<'_>) {
     let reserved = tap.costs(1, 0);
     let usage = Usage { at: Tick::ZERO, reserved: &reserved, used: &[0, 0], holder: None };
     let steps = [Step { place: tap.place(), op: Op::Settle(usage) }];
-    store.hand_over(&Transaction { id: None, steps: &steps, metered: false });
+    store.apply_detached(&Transaction { id: None, steps: &steps, metered: false });
 }
 
 #[test]

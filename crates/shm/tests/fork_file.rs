@@ -45,7 +45,7 @@ impl Purse {
         let usage =
             Usage { at: store.clock().now(), reserved: &reserved, used: &[amount as u64], holder: None };
         let steps = [Step { place: self.place(), op: Op::Settle(usage) }];
-        store.hand_over(&Transaction { id: None, steps: &steps, metered: false });
+        store.apply_detached(&Transaction { id: None, steps: &steps, metered: false });
     }
 
     fn left(&self, store: &FileStore) -> i64 {

@@ -72,7 +72,7 @@ fn sit(board: &Board) -> Option<&AtomicU64> {
 fn work(store: &ShmStore, board: &Board) {
     let costs = limits().costs(&demand! { calls: 1, slots: 1 }).expect("they are valid");
     loop {
-        let term = LeaseTerm { holder: store.new_holder(), ttl: Span::from_secs(3_600) };
+        let term = LeaseTerm { holder: store.new_holder_id(), ttl: Span::from_secs(3_600) };
         board[TRIES].fetch_add(1, Ordering::SeqCst);
         let Some(done) = take(store, &costs, term) else {
             board[TRIES].fetch_sub(1, Ordering::SeqCst);
@@ -115,7 +115,7 @@ fn of_a_thousand_that_are_killed_none_leaves_a_trace() {
     store.check().expect("it is whole");
     assert_eq!(board[DOUBLES].load(Ordering::SeqCst), 0, "a slot was given twice");
     let costs = limits().costs(&demand! { calls: 1, slots: 1 }).unwrap();
-    let mut term = (0..).map(|_| LeaseTerm { holder: store.new_holder(), ttl: Span::from_secs(3_600) });
+    let mut term = (0..).map(|_| LeaseTerm { holder: store.new_holder_id(), ttl: Span::from_secs(3_600) });
     for slot in 0..SLOTS {
         assert!(take(&store, &costs, term.next().unwrap()).is_some(), "slot {slot} is lost");
     }

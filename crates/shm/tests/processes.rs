@@ -146,7 +146,7 @@ fn what_a_killed_process_held_is_back_at_once() {
     let store = open(folder.path());
     let tap = Tap::new(&store, "user");
     let holder = fork(|| {
-        let term = LeaseTerm { holder: store.new_holder(), ttl: Span::from_secs(3_600) };
+        let term = LeaseTerm { holder: store.new_holder_id(), ttl: Span::from_secs(3_600) };
         assert!(Tap::new(&store, "user").try_take(0, 2, Some(term)).unwrap());
         board[0].store(1, Ordering::SeqCst);
         loop {
@@ -167,10 +167,10 @@ fn a_child_goes_on_with_the_store_of_its_parent() {
     let _alone = one_at_a_time();
     let folder = Folder::new();
     let store = open(folder.path());
-    let here = store.new_holder();
+    let here = store.new_holder_id();
     let child = fork(|| {
         assert!(Tap::new(&store, "user").take(30, 0));
-        assert_ne!(store.new_holder() >> 32, here >> 32, "its holders are its own");
+        assert_ne!(store.new_holder_id() >> 32, here >> 32, "its holders are its own");
         // And so does a child of the child, on threads of its own.
         let grandchild = fork(|| {
             std::thread::scope(|scope| {

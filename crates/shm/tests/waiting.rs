@@ -66,7 +66,7 @@ fn acquire(store: &ShmStore, queued: impl Fn()) {
         guard.clear_notification(100);
         let was_queued = guard.is_queued();
         if guard.may_ask(&keys, 100).expect("there is room") {
-            let term = LeaseTerm { holder: store.new_holder(), ttl: Span::from_secs(3_600) };
+            let term = LeaseTerm { holder: store.new_holder_id(), ttl: Span::from_secs(3_600) };
             if tap.try_take(0, 1, Some(term)).expect("the store answers") {
                 return;
             }

@@ -31,16 +31,16 @@ impl<S: Store + ?Sized> Store for Arc<S> {
         (**self).peek(place)
     }
 
-    fn hand_over(&self, call: &Transaction<'_>) {
-        (**self).hand_over(call);
+    fn apply_detached(&self, call: &Transaction<'_>) {
+        (**self).apply_detached(call);
     }
 
     fn hand_over_and_tell(&self, call: &Transaction<'_>, told: OutcomeCallback) {
         (**self).hand_over_and_tell(call, told);
     }
 
-    fn new_holder(&self) -> u128 {
-        (**self).new_holder()
+    fn new_holder_id(&self) -> u128 {
+        (**self).new_holder_id()
     }
 
     fn new_living_holder(&self) -> u128 {
@@ -101,8 +101,8 @@ impl<B: Backend + ?Sized> Backend for Arc<B> {
         (**self).close(namespace)
     }
 
-    fn held_ahead(&self, limits: &Limits) -> Option<Vec<u64>> {
-        (**self).held_ahead(limits)
+    fn prefetch_bounds(&self, limits: &Limits) -> Option<Vec<u64>> {
+        (**self).prefetch_bounds(limits)
     }
 
     fn wait_queues(&self) -> &WaitQueues {

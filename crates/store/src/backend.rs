@@ -43,7 +43,7 @@ pub trait Backend: Store + Records {
 
     /// The most that one process may hold ahead of a bucket under these limits, of each, so that it need not ask for every
     /// take; `None` if the store takes nothing ahead.
-    fn held_ahead(&self, limits: &Limits) -> Option<Vec<u64>> {
+    fn prefetch_bounds(&self, limits: &Limits) -> Option<Vec<u64>> {
         let _ = limits;
         None
     }

@@ -11,7 +11,7 @@ const RENEWED: u8 = 4;
 const NOT_RENEWED: u8 = 5;
 
 /// What came of the steps of a call.
-pub fn outcome_bytes(done: &[StepOutcome]) -> Vec<u8> {
+pub fn encode_outcome(done: &[StepOutcome]) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(13 * done.len());
     for done in done {
         match done {
@@ -29,7 +29,7 @@ pub fn outcome_bytes(done: &[StepOutcome]) -> Vec<u8> {
 }
 
 /// What bytes say came of the steps of a call; `None` if they say nothing.
-pub fn outcome_from(mut bytes: &[u8]) -> Option<Vec<StepOutcome>> {
+pub fn decode_outcome(mut bytes: &[u8]) -> Option<Vec<StepOutcome>> {
     let mut outcome = Vec::new();
     while let Some((kind, rest)) = bytes.split_first() {
         bytes = rest;
@@ -65,10 +65,10 @@ mod tests {
             StepOutcome::Renewed(true),
             StepOutcome::Renewed(false),
         ];
-        let bytes = outcome_bytes(&done);
-        assert_eq!(outcome_from(&bytes).unwrap(), done);
-        assert_eq!(outcome_from(&bytes[..5]), None);
-        assert_eq!(outcome_from(&[9]), None);
-        assert_eq!(outcome_from(&[]), Some(Vec::new()));
+        let bytes = encode_outcome(&done);
+        assert_eq!(decode_outcome(&bytes).unwrap(), done);
+        assert_eq!(decode_outcome(&bytes[..5]), None);
+        assert_eq!(decode_outcome(&[9]), None);
+        assert_eq!(decode_outcome(&[]), Some(Vec::new()));
     }
 }

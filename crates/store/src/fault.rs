@@ -94,9 +94,9 @@ impl<S: Store> Store for FaultStore<S> {
         self.call(|inner| inner.peek(place))
     }
 
-    fn hand_over(&self, call: &Transaction<'_>) {
+    fn apply_detached(&self, call: &Transaction<'_>) {
         if self.next_fault() != Some(Fault::LoseCall) {
-            self.inner.hand_over(call);
+            self.inner.apply_detached(call);
         }
     }
 
@@ -106,8 +106,8 @@ impl<S: Store> Store for FaultStore<S> {
         }
     }
 
-    fn new_holder(&self) -> u128 {
-        self.inner.new_holder()
+    fn new_holder_id(&self) -> u128 {
+        self.inner.new_holder_id()
     }
 
     fn new_living_holder(&self) -> u128 {
@@ -201,8 +201,8 @@ impl<S: Backend> Backend for FaultStore<S> {
         self.call(|inner| inner.write_usage(namespace, scope))
     }
 
-    fn held_ahead(&self, limits: &Limits) -> Option<Vec<u64>> {
-        self.inner.held_ahead(limits)
+    fn prefetch_bounds(&self, limits: &Limits) -> Option<Vec<u64>> {
+        self.inner.prefetch_bounds(limits)
     }
 
     fn wait_queues(&self) -> &WaitQueues {

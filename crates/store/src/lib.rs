@@ -47,14 +47,14 @@ pub use bucket_cell::{BucketCell, LeaseTerm};
 pub use cell_queue::{PATIENCE, Priority, Rank, WAITERS_MAX};
 pub use chain::{CHAIN_MAX, CellChain, ChainError};
 pub use clock::{Alarm, Clock, ClockWords, Correction, HostClock, ManualClock, StoreClock};
-pub use codec::{outcome_bytes, outcome_from};
+pub use codec::{decode_outcome, encode_outcome};
 pub use fault::{Fault, FaultStore};
 pub use forgotten::{FORGOTTEN_KEPT, forgotten_keys, forgotten_write, is_forgotten};
 pub use key::Key;
 pub use memory::{Memory, MemoryBuilder, NamespaceTable, Tally};
 pub use owned_txn::OwnedTransaction;
 pub use per_process::PerProcess;
-pub use process::{LivenessCache, Process, new_holder, new_living_holder};
+pub use process::{LivenessCache, Process, new_holder_id, new_living_holder};
 pub use random_id::random_id;
 pub use reply::Reply;
 pub use store::{

@@ -63,7 +63,7 @@ struct OwnedStep {
 enum OwnedOp {
     Take { costs: Costs, term: Option<LeaseTerm> },
     Settle(OwnedUsage),
-    SettleIfThere(OwnedUsage),
+    SettleExisting(OwnedUsage),
     TopUp(Costs),
     Reset,
     Renew(LeaseTerm),
@@ -115,7 +115,7 @@ impl OwnedTransaction {
                 let used = vec![0; costs.len()].into();
                 let holder = term.map(|term| term.holder);
                 let usage = OwnedUsage { at: taken.at, reserved: costs, used, holder };
-                Some(OwnedStep { op: OwnedOp::SettleIfThere(usage), ..step })
+                Some(OwnedStep { op: OwnedOp::SettleExisting(usage), ..step })
             }
             _ => None,
         };
@@ -130,7 +130,7 @@ impl OwnedStep {
         let op = match &step.op {
             Op::Take { costs, term } => OwnedOp::Take { costs: (*costs).clone(), term: *term },
             Op::Settle(usage) => OwnedOp::Settle(OwnedUsage::new(usage)),
-            Op::SettleIfThere(usage) => OwnedOp::SettleIfThere(OwnedUsage::new(usage)),
+            Op::SettleExisting(usage) => OwnedOp::SettleExisting(OwnedUsage::new(usage)),
             Op::TopUp(credit) => OwnedOp::TopUp((*credit).clone()),
             Op::Reset => OwnedOp::Reset,
             Op::Renew(term) => OwnedOp::Renew(*term),
@@ -143,7 +143,7 @@ impl OwnedStep {
         let op = match &self.op {
             OwnedOp::Take { costs, term } => Op::Take { costs, term: *term },
             OwnedOp::Settle(usage) => Op::Settle(usage.usage()),
-            OwnedOp::SettleIfThere(usage) => Op::SettleIfThere(usage.usage()),
+            OwnedOp::SettleExisting(usage) => Op::SettleExisting(usage.usage()),
             OwnedOp::TopUp(credit) => Op::TopUp(credit),
             OwnedOp::Reset => Op::Reset,
             OwnedOp::Renew(term) => Op::Renew(*term),

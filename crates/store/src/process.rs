@@ -30,17 +30,17 @@ const LIVING: u128 = 1 << 31;
 
 /// An id for a holder that says which process it is of, unlike that of any other. If it is silent for too long it has
 /// expired, though its process may live.
-pub fn new_holder() -> u128 {
+pub fn new_holder_id() -> u128 {
     static COUNTER: AtomicU32 = AtomicU32::new(0);
     let Process { tag, pid, started } = Process::this();
     let counter = u128::from(COUNTER.fetch_add(1, Ordering::Relaxed)) & (LIVING - 1);
     u128::from(tag) << 96 | u128::from(pid) << 64 | u128::from(started) << 32 | counter
 }
 
-/// As [`new_holder`], for one that holds on for as long as its process lives, whatever the clocks say. Only who cannot see the
+/// As [`new_holder_id`], for one that holds on for as long as its process lives, whatever the clocks say. Only who cannot see the
 /// process goes by the time that it was silent.
 pub fn new_living_holder() -> u128 {
-    new_holder() | LIVING
+    new_holder_id() | LIVING
 }
 
 /// Who was found to be gone, or there. Each process is looked for once.
@@ -181,15 +181,15 @@ mod tests {
 
     #[test]
     fn no_two_holders_have_one_id() {
-        let ids: std::collections::HashSet<u128> = (0..1_000).map(|_| new_holder()).collect();
+        let ids: std::collections::HashSet<u128> = (0..1_000).map(|_| new_holder_id()).collect();
         assert_eq!(ids.len(), 1_000);
     }
 
     #[test]
     fn this_process_is_there_and_those_of_other_hosts_are_not_judged() {
         let mut census = LivenessCache::default();
-        assert!(!census.is_gone(new_holder()));
-        for foreign in [0, 1, u128::MAX, new_holder() ^ 1 << 96] {
+        assert!(!census.is_gone(new_holder_id()));
+        for foreign in [0, 1, u128::MAX, new_holder_id() ^ 1 << 96] {
             assert!(!census.is_gone(foreign));
         }
     }
@@ -198,7 +198,7 @@ mod tests {
     fn only_a_living_holder_of_a_process_that_is_seen_lives() {
         let mut census = LivenessCache::default();
         let living = new_living_holder();
-        assert!(census.lives(living) && !census.lives(new_holder()));
+        assert!(census.lives(living) && !census.lives(new_holder_id()));
         for other in [0, u128::MAX, living ^ 1 << 96] {
             assert!(!census.lives(other));
         }
@@ -208,7 +208,7 @@ mod tests {
     #[test]
     fn a_process_that_never_was_or_started_at_another_time_is_gone() {
         let mut census = LivenessCache::default();
-        let this = new_holder();
+        let this = new_holder_id();
         assert!(census.is_gone(this ^ 1 << 40), "the process id is that of another process now");
         let no_such_pid = this & !(0xFFFF_FFFF << 64) | 0x7FFF_FFFE << 64;
         assert!(census.is_gone(no_such_pid));

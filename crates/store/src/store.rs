@@ -29,23 +29,23 @@ pub trait Store: Send + Sync {
     fn peek<'a>(&'a self, place: &BucketRef<'a>) -> Reply<'a, Result<Vec<Status>, StoreError>>;
 
     /// Applies a call whose answer nobody waits for, such as the end of a lease that was dropped. Never blocks.
-    fn hand_over(&self, call: &Transaction<'_>);
+    fn apply_detached(&self, call: &Transaction<'_>);
 
-    /// As [`hand_over`](Store::hand_over), and `told` hears what came of it once it is applied: in whatever thread, with no
+    /// As [`apply_detached`](Store::apply_detached), and `told` hears what came of it once it is applied: in whatever thread, with no
     /// lock held. It is dropped unheard if the call came to nothing, or if the store is one that stands in for another and does
     /// not hear of it either.
     fn hand_over_and_tell(&self, call: &Transaction<'_>, told: OutcomeCallback) {
-        self.hand_over(call);
+        self.apply_detached(call);
         drop(told);
     }
 
     /// An id for somebody who holds resources, unlike that of any other.
-    fn new_holder(&self) -> u128;
+    fn new_holder_id(&self) -> u128;
 
-    /// As [`new_holder`](Store::new_holder), for one that is there for as long as its process is. Stores whose processes can
+    /// As [`new_holder_id`](Store::new_holder_id), for one that is there for as long as its process is. Stores whose processes can
     /// see each other go by that, and not by the clock.
     fn new_living_holder(&self) -> u128 {
-        self.new_holder()
+        self.new_holder_id()
     }
 }
 
@@ -117,7 +117,7 @@ pub enum Op<'a> {
     Settle(Usage<'a>),
     /// As [`Op::Settle`], but a bucket that was [forgotten](crate::Backend::forget) since stays gone, and nothing is
     /// counted of it.
-    SettleIfThere(Usage<'a>),
+    SettleExisting(Usage<'a>),
     /// Give credit that nobody had taken, up to what is full.
     TopUp(&'a Costs),
     /// Make it as if nothing had been used. Whoever holds a resource holds it no more.

@@ -45,7 +45,7 @@ impl StoredBucket {
     }
 
     /// Whether the limits of a step that takes are put in force though its call is denied.
-    pub fn heeds(&self, step: &Step<'_>) -> bool {
+    pub fn accepts_limits_of(&self, step: &Step<'_>) -> bool {
         let limits = step.place.limits;
         step.takes().is_some()
             && !self.is_under(limits)
@@ -88,7 +88,7 @@ impl StoredBucket {
     /// How a step that takes would fare at `now`, under the limits in force if its own are past.
     pub fn ask(mut self, step: &Step<'_>, now: Tick) -> Option<Denial> {
         let (costs, limits) = (step.takes()?, step.place.limits);
-        self.come_under(limits, now);
+        self.rebase(limits, now);
         let is_as_counted = self.limits.has_places_of(limits);
         let moved = (!is_as_counted).then(|| costs.moved(limits, &self.limits));
         Some(self.denial(now, moved.as_ref().unwrap_or(costs)))
@@ -96,11 +96,11 @@ impl StoredBucket {
 
     /// How every limit stands at `now` under these limits, or under those in force if these are past.
     pub fn peek(mut self, limits: &Limits, now: Tick) -> Vec<Status> {
-        self.come_under(limits, now);
+        self.rebase(limits, now);
         self.bucket.peek(&self.limits, now)
     }
 
-    fn come_under(&mut self, limits: &Limits, now: Tick) {
+    fn rebase(&mut self, limits: &Limits, now: Tick) {
         if self.is_past(limits) {
             // Whoever is told what is in force wants to know of which version.
             self.limits = self.limits.clone().at_version(self.version);
@@ -121,14 +121,14 @@ impl Step<'_> {
 
     /// Whether it makes a bucket where there is none. Only what charges does: a refund or a renewal creates nothing.
     pub fn creates(&self) -> bool {
-        !matches!(self.op, Op::SettleIfThere(_)) && self.charges()
+        !matches!(self.op, Op::SettleExisting(_)) && self.charges()
     }
 
     /// Whether it makes a bucket where there is none, provided that none was forgotten there.
     pub fn charges(&self) -> bool {
         match &self.op {
             Op::Take { .. } => true,
-            Op::Settle(usage) | Op::SettleIfThere(usage) => usage.is_over(),
+            Op::Settle(usage) | Op::SettleExisting(usage) => usage.is_over(),
             _ => false,
         }
     }
@@ -142,7 +142,7 @@ impl Step<'_> {
                 let at = bucket.commit(limits, now, &Take { costs, holder });
                 StepOutcome::Taken(Taken { at, remarks: bucket.remarks(limits, now) })
             }
-            (Op::Settle(usage) | Op::SettleIfThere(usage), kept) => {
+            (Op::Settle(usage) | Op::SettleExisting(usage), kept) => {
                 if let Some(StoredBucket { bucket, limits, .. }) = kept {
                     bucket.settle_counted_in(counted_in, limits, now, usage);
                 }

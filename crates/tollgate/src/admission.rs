@@ -89,7 +89,7 @@ impl<'a> Admission<'a> {
     }
 
     /// Whether a waiter is ahead of this caller in the queue of a limit it takes from. A caller that waits then joins it.
-    pub(crate) fn is_held_up<'k, I>(&mut self, takes: impl FnOnce() -> I) -> Result<bool, QueueFull>
+    pub(crate) fn must_queue<'k, I>(&mut self, takes: impl FnOnce() -> I) -> Result<bool, QueueFull>
     where
         I: Iterator<Item = Takes<'k>>,
     {
@@ -150,7 +150,7 @@ impl<'a> Admission<'a> {
             return AfterDenial::InVain;
         }
         let is_notified = self.guard.as_ref().is_some_and(QueueGuard::is_notified_of_all);
-        AfterDenial::Wait(if is_notified { deadline } else { self.look_again(Ready::Unknown, now) })
+        AfterDenial::Wait(if is_notified { deadline } else { self.next_poll(Ready::Unknown, now) })
     }
 
     /// What to do about having been denied by these buckets.
@@ -175,7 +175,7 @@ impl<'a> Admission<'a> {
         if is_new {
             return Ok(AfterDenial::Again);
         }
-        Ok(AfterDenial::Wait(self.look_again(latest(Denial::ready), now)))
+        Ok(AfterDenial::Wait(self.next_poll(latest(Denial::ready), now)))
     }
 
     /// Claims the limit that the caller will wait longest for, unless it is short of one that it claims already: until it
@@ -223,7 +223,7 @@ impl<'a> Admission<'a> {
 
     /// When to ask again without a notification: when it is said to pass, at the deadline, and, where others take and give
     /// back unseen, ever more seldom in between. Not at the same instants as other processes.
-    fn look_again(&mut self, ready: Ready, now: Tick) -> Option<Tick> {
+    fn next_poll(&mut self, ready: Ready, now: Tick) -> Option<Tick> {
         let ready = match ready {
             Ready::At(tick) => Some(tick.max(now)),
             Ready::Now => Some(now),

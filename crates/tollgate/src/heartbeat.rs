@@ -50,12 +50,12 @@ impl Heartbeat {
             process: generation(),
         });
         if heartbeats == Heartbeats::Automatic {
-            heart.beat_later(heart.backend.clock().now());
+            heart.schedule_beat(heart.backend.clock().now());
         }
         heart
     }
 
-    fn beat_later(self: &Arc<Self>, now: Tick) {
+    fn schedule_beat(self: &Arc<Self>, now: Tick) {
         let pause = Span::from_micros((self.term.ttl.as_micros() / BEATS).max(1));
         let this: Arc<dyn Alarm> = self.clone();
         let alarm: Weak<dyn Alarm> = Arc::downgrade(&this);
@@ -110,6 +110,6 @@ impl Alarm for Heartbeat {
         };
         let call = Transaction { id: None, steps: &self.steps(), metered: false };
         self.backend.hand_over_and_tell(&call, Box::new(told));
-        self.beat_later(clock.now());
+        self.schedule_beat(clock.now());
     }
 }

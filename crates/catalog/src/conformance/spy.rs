@@ -163,12 +163,12 @@ impl Store for Spy {
         self.called().peek(place)
     }
 
-    fn hand_over(&self, call: &Transaction<'_>) {
-        self.called().hand_over(call);
+    fn apply_detached(&self, call: &Transaction<'_>) {
+        self.called().apply_detached(call);
     }
 
-    fn new_holder(&self) -> u128 {
-        self.inner.new_holder()
+    fn new_holder_id(&self) -> u128 {
+        self.inner.new_holder_id()
     }
 }
 

@@ -50,7 +50,7 @@ pub(super) fn run(context: &Context, args: ExplainArgs) -> Result<Output> {
             Ready::At(tick) if refusal.retry_after_us.is_some() => Some(iso(tick)),
             _ => None,
         },
-        held_ahead: held_ahead(limiter.catalog(), &standing),
+        held_ahead: prefetch_bounds(limiter.catalog(), &standing),
         refusal,
     };
     Ok(Output::new(answer).with_exit(exit))
@@ -100,11 +100,11 @@ impl Answer for ExplainAnswer {
 }
 
 /// The most that one process may hold ahead of the entity's own bucket, of each limit.
-fn held_ahead(catalog: &Catalog, standing: &ChainStatus) -> Option<BTreeMap<String, u64>> {
+fn prefetch_bounds(catalog: &Catalog, standing: &ChainStatus) -> Option<BTreeMap<String, u64>> {
     let own = standing.parts.first()?;
     let limits: Vec<Limit> = own.denial.statuses().map(|status| status.limit().clone()).collect();
     let limits = Limits::new(limits).ok()?;
-    let most = catalog.backend().held_ahead(&limits)?;
+    let most = catalog.backend().prefetch_bounds(&limits)?;
     Some(limits.iter().map(|limit| limit.name().to_string()).zip(most).collect())
 }
 

@@ -35,14 +35,14 @@ enum BackgroundJob {
 
 impl DynamoInner {
     /// Applies a call whose answer nobody waits for.
-    pub(crate) fn hand_over(&self, call: OwnedTransaction) {
+    pub(crate) fn apply_detached(&self, call: OwnedTransaction) {
         self.hand_over_and_tell(call, Box::new(|_| ()));
     }
 
-    /// As [`hand_over`](DynamoInner::hand_over), and `told` hears what came of it.
+    /// As [`apply_detached`](DynamoInner::apply_detached), and `told` hears what came of it.
     pub(crate) fn hand_over_and_tell(&self, mut call: OwnedTransaction, told: OutcomeCallback) {
         // With an id, what was done of it is not done again with the next try.
-        call.id = call.id.or_else(|| Some(OpId(self.new_holder())));
+        call.id = call.id.or_else(|| Some(OpId(self.new_holder_id())));
         let unheard = self.hear_later(&call);
         self.in_background(BackgroundJob::Apply(Arc::new(call), Mutex::new(Some(told))), unheard);
     }
@@ -58,7 +58,7 @@ impl DynamoInner {
     }
 
     /// Waits until what was handed over about the buckets of a call was tried.
-    pub(crate) async fn hear(&self, call: &OwnedTransaction) {
+    pub(crate) async fn await_detached(&self, call: &OwnedTransaction) {
         for address in call.steps().filter_map(|step| Address::of(&step.place).ok()).collect::<Vec<_>>() {
             let handed_over = Arc::clone(&self.buckets.lane(&address).handed_over);
             handed_over.none().await;
@@ -66,7 +66,7 @@ impl DynamoInner {
     }
 
     /// Waits until all that was handed over was tried.
-    pub(crate) async fn hear_all(&self) {
+    pub(crate) async fn await_all_detached(&self) {
         self.buckets.handed_over.none().await;
     }
 
@@ -132,7 +132,7 @@ impl DynamoInner {
                 lane.is_watched.store(false, Ordering::Release);
                 drop(stash);
                 // What cannot be given back now is given back later.
-                let _ = inner.give_back_ahead(&address, held).await;
+                let _ = inner.give_back_prefetched(&address, held).await;
                 return;
             }
         });
@@ -173,7 +173,7 @@ impl DynamoInner {
             BackgroundJob::FindOut(address, shard) => {
                 let lane = self.buckets.part_lane(address, *shard);
                 let mut state = lane.state.lock().await;
-                self.make_sure(address, &lane, &mut state).await?;
+                self.resolve_unknown(address, &lane, &mut state).await?;
             }
             BackgroundJob::Double(address) => self.double(address).await?,
             BackgroundJob::WriteUsage(address) => {

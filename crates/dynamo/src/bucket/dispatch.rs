@@ -34,7 +34,7 @@ impl DynamoInner {
         let trip = PendingTxn { call, addresses, writes };
         let steps = trip.addresses.len();
         match trip.call.id {
-            None => self.travel(&trip, &mut vec![None; steps]).await,
+            None => self.dispatch(&trip, &mut vec![None; steps]).await,
             Some(id) => {
                 let progress = self.buckets.progress(id);
                 let mut course = progress.lock().await;
@@ -42,14 +42,14 @@ impl DynamoInner {
                     return Ok(TxnOutcome::Done(course.steps.iter().flatten().copied().collect()));
                 }
                 course.steps.resize(steps, None);
-                let applied = self.travel(&trip, &mut course.steps).await?;
+                let applied = self.dispatch(&trip, &mut course.steps).await?;
                 course.is_done = matches!(applied, TxnOutcome::Done(_));
                 Ok(applied)
             }
         }
     }
 
-    async fn travel(
+    async fn dispatch(
         &self,
         trip: &PendingTxn,
         done: &mut [Option<StepOutcome>],

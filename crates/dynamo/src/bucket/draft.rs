@@ -128,7 +128,7 @@ impl ItemDraft {
 
     /// Puts the limits of a step that was denied in force, if they are to be all the same.
     pub(crate) fn heed(&mut self, step: &Step<'_>) {
-        if self.after.as_ref().is_some_and(|image| image.kept.heeds(step)) {
+        if self.after.as_ref().is_some_and(|image| image.kept.accepts_limits_of(step)) {
             self.put_in_force(step.place.limits);
         }
     }
@@ -214,13 +214,13 @@ impl ItemDraft {
         let amounts: Vec<i64> = match &step.op {
             _ if matches!(metering, UsageMode::Counted(_)) => metering.counted().amounts.clone(),
             Op::Take { costs, .. } => costs.amounts().iter().map(|amount| signed(*amount)).collect(),
-            Op::Settle(usage) | Op::SettleIfThere(usage) => differences(usage),
+            Op::Settle(usage) | Op::SettleExisting(usage) => differences(usage),
             _ => return,
         };
         let caller = match (&step.op, metering) {
             (_, UsageMode::Counted(counted)) => counted.caller,
             (Op::Take { costs, .. }, _) => Caller::of(costs),
-            (Op::Settle(usage) | Op::SettleIfThere(usage), _) => Caller::of(usage.reserved),
+            (Op::Settle(usage) | Op::SettleExisting(usage), _) => Caller::of(usage.reserved),
             _ => Caller::Own,
         };
         let events = match (&step.op, metering) {
@@ -259,7 +259,7 @@ fn moves_of(step: &Step<'_>, limits: &Limits) -> Option<Vec<LimitDelta>> {
         Op::Take { costs, .. } => {
             moves.iter_mut().zip(costs.amounts()).for_each(|(place, amount)| place.taken = *amount);
         }
-        Op::Settle(usage) | Op::SettleIfThere(usage) => {
+        Op::Settle(usage) | Op::SettleExisting(usage) => {
             for (limit, (reserved, used)) in step.place.limits.iter().zip(pairs(usage.reserved, usage.used)) {
                 let Some(place) = limits.index(limit.name()) else { continue };
                 let used = if limits[place].is_resource() { 0 } else { used };

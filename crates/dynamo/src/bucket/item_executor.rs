@@ -60,7 +60,7 @@ impl DynamoInner {
         state: &mut ItemState,
         errands: &[ItemOp],
     ) -> Result<Vec<OpResult>, StoreError> {
-        self.make_sure(address, lane, state).await?;
+        self.resolve_unknown(address, lane, state).await?;
         let (watch, mut tried, mut misses) = (Elapsed::start(), Tried::default(), 0);
         let mut has_looked = false;
         state.doubt_absence();
@@ -76,11 +76,11 @@ impl DynamoInner {
                 if let Some(done) = state.remembered(errand) {
                     return OpResult::Done(done);
                 }
-                let elsewhere = self.is_elsewhere(lane, state.image(), errand);
+                let elsewhere = self.is_redirected(lane, state.image(), errand);
                 elsewhere.unwrap_or_else(|| errand.act(&mut draft))
             };
             let verdicts: Vec<OpResult> = errands.iter().map(act).collect();
-            if !has_looked && !verdicts.iter().all(|verdict| self.is_believed(verdict, &draft, state)) {
+            if !has_looked && !verdicts.iter().all(|verdict| self.is_fresh_enough(verdict, &draft, state)) {
                 state.forget();
                 continue;
             }
@@ -89,7 +89,7 @@ impl DynamoInner {
                 if is_used {
                     lane.saw(now);
                 }
-                self.count_loose(address, &draft).await?;
+                self.count_unbucketed(address, &draft).await?;
                 return Ok(verdicts);
             }
             match self.send(address, &draft, watch, &mut tried).await {
@@ -145,7 +145,7 @@ impl DynamoInner {
     }
 
     /// Where an errand has to go instead, if this is not the place.
-    fn is_elsewhere(
+    fn is_redirected(
         &self,
         lane: &ItemQueue,
         image: Option<&ItemSnapshot>,
@@ -172,7 +172,7 @@ impl DynamoInner {
 
     /// Whether an item has what a settlement charges beyond what was taken.
     fn can_pay(&self, lane: &ItemQueue, image: &ItemSnapshot, step: &Step<'_>) -> bool {
-        let (Op::Settle(usage) | Op::SettleIfThere(usage)) = &step.op else { return true };
+        let (Op::Settle(usage) | Op::SettleExisting(usage)) = &step.op else { return true };
         let now = self.service.clock.now().max(lane.last());
         let left = image.kept.bucket.peek(&image.kept.limits, now);
         let charges = step.place.limits.iter().zip(usage.used).zip(usage.reserved.amounts());
@@ -183,7 +183,7 @@ impl DynamoInner {
     }
 
     /// Whether a verdict on what was seen some time ago still is one. What is written tells itself whether it is.
-    fn is_believed(&self, verdict: &OpResult, draft: &ItemDraft, state: &ItemState) -> bool {
+    fn is_fresh_enough(&self, verdict: &OpResult, draft: &ItemDraft, state: &ItemState) -> bool {
         match verdict {
             OpResult::Denied(_) => draft.now.since(state.seen_at) < self.buckets.settings.refusal_kept,
             OpResult::Done(StepOutcome::Renewed(false)) => false,
@@ -223,7 +223,7 @@ impl DynamoInner {
 
     /// Finds out what came of a write whose answer was lost, before anything else is written. What it took is given
     /// back, because whoever wanted it was told that nothing is known; what else it did is remembered as done.
-    pub(super) async fn make_sure(
+    pub(super) async fn resolve_unknown(
         &self,
         address: &Address,
         lane: &ItemQueue,
@@ -323,7 +323,7 @@ impl ItemOp {
     /// Whether it changes nothing whatever the bucket is: what was used is what was taken.
     pub(super) fn is_nothing(&self) -> bool {
         self.with_step(|step| match &step.op {
-            Op::Settle(usage) | Op::SettleIfThere(usage) => {
+            Op::Settle(usage) | Op::SettleExisting(usage) => {
                 usage.used == usage.reserved.amounts() && !step.place.limits.have_resources()
             }
             _ => false,

@@ -103,7 +103,7 @@ impl DynamoInner {
         let mut states = Vec::new();
         for lane in lanes {
             let mut state = lane.state.lock().await;
-            self.make_sure(address, lane, &mut state).await?;
+            self.resolve_unknown(address, lane, &mut state).await?;
             states.push(state);
         }
         let keys: Vec<(&Address, u32)> = lanes.iter().map(|lane| (address, lane.shard())).collect();

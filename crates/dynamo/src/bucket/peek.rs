@@ -15,7 +15,7 @@ use crate::inner::DynamoInner;
 impl DynamoInner {
     /// How every step that takes would fare now.
     pub(crate) async fn ask(&self, call: Arc<OwnedTransaction>) -> Result<Vec<Denial>, StoreError> {
-        self.hear(&call).await;
+        self.await_detached(&call).await;
         let takes: Vec<Step<'_>> = call.steps().filter(|step| step.takes().is_some()).collect();
         let mut denials = Vec::new();
         for (step, (kept, now)) in takes.iter().zip(self.kept(&takes).await?) {
@@ -26,7 +26,7 @@ impl DynamoInner {
 
     /// How every limit of the bucket of a call's only step stands.
     pub(crate) async fn peek(&self, call: Arc<OwnedTransaction>) -> Result<Vec<Status>, StoreError> {
-        self.hear(&call).await;
+        self.await_detached(&call).await;
         let steps: Vec<Step<'_>> = call.steps().collect();
         let kept = self.kept(&steps).await?;
         let statuses = steps.iter().zip(kept).map(|(step, (kept, now))| kept.peek(step.place.limits, now));
@@ -38,7 +38,7 @@ impl DynamoInner {
         let places: Vec<BucketRef<'_>> = steps.iter().map(|step| step.place).collect();
         let addresses = places.iter().map(Address::of).collect::<Result<Vec<_>, _>>()?;
         let mut seen = Vec::new();
-        for (place, image) in places.iter().zip(self.wholes(&addresses).await?) {
+        for (place, image) in places.iter().zip(self.merged_buckets(&addresses).await?) {
             let fresh = || StoredBucket::fresh(place.limits);
             seen.push((image.map_or_else(fresh, |image| image.kept), self.service.clock.now()));
         }
@@ -46,16 +46,24 @@ impl DynamoInner {
     }
 
     /// Buckets as they are now, each put together; `None` for one that is not there, or has expired.
-    pub(super) async fn wholes(
+    pub(super) async fn merged_buckets(
         &self,
         addresses: &[Address],
     ) -> Result<Vec<Option<ItemSnapshot>>, StoreError> {
         let buckets = self.items_of(addresses).await?;
-        Ok(addresses.iter().zip(&buckets).map(|(address, items)| self.whole_of(address, items)).collect())
+        Ok(addresses
+            .iter()
+            .zip(&buckets)
+            .map(|(address, items)| self.merged_bucket(address, items))
+            .collect())
     }
 
     /// A bucket put together of its items; `None` if it is not there, or has expired.
-    pub(super) fn whole_of(&self, address: &Address, items: &[Option<ItemSnapshot>]) -> Option<ItemSnapshot> {
+    pub(super) fn merged_bucket(
+        &self,
+        address: &Address,
+        items: &[Option<ItemSnapshot>],
+    ) -> Option<ItemSnapshot> {
         let (last, now) = (self.buckets.lane(address).last(), self.service.clock.now());
         let (first, others) = items.split_first()?;
         let first = first.clone()?.live(last, now)?;

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use tollgate_core::{Costs, Limits};
-use tollgate_store::prefetch::{UsageDelta, bounds, with_ahead};
+use tollgate_store::prefetch::{UsageDelta, add_prefetch, bounds};
 use tollgate_store::{
     BucketRef, Clock, Op, OwnedTransaction, Step, StepOutcome, StoreError, Taken, Transaction,
 };
@@ -16,7 +16,7 @@ use crate::inner::DynamoInner;
 
 impl DynamoInner {
     /// Serves an errand from what is held ahead, or takes ahead with it; `None` if it is none for that.
-    pub(super) async fn serve_ahead(
+    pub(super) async fn serve_prefetched(
         &self,
         address: &Address,
         errand: &ItemOp,
@@ -26,7 +26,7 @@ impl DynamoInner {
         let Some(bounds) = bounds(&limits, prefetch.percent) else { return Ok(None) };
         let asked = errand.with_step(|step| match &step.op {
             Op::Take { costs, .. } => PrefetchRequest::Take((*costs).clone()),
-            Op::Settle(usage) | Op::SettleIfThere(usage) => {
+            Op::Settle(usage) | Op::SettleExisting(usage) => {
                 PrefetchRequest::Settle(usage.reserved.clone(), usage.used.into())
             }
             _ => PrefetchRequest::Other,
@@ -45,10 +45,10 @@ impl DynamoInner {
                 }
                 if stash.limits().is_some() && !stash.is_of(&limits, &costs) {
                     let held = stash.empty();
-                    self.give_back_ahead(address, held).await?;
+                    self.give_back_prefetched(address, held).await?;
                 }
                 let ahead = stash.ahead(&costs, &bounds, now);
-                let Some(more) = with_ahead(&limits, &costs, &ahead) else { return Ok(None) };
+                let Some(more) = add_prefetch(&limits, &costs, &ahead) else { return Ok(None) };
                 let mut counted = std::mem::take(&mut stash.uncounted);
                 counted.add_take(&costs);
                 let portion = self.portion(errand, &more, counted.clone());
@@ -76,7 +76,7 @@ impl DynamoInner {
             PrefetchRequest::Other => {
                 // What is done to the whole is done to what is held as well.
                 let held = stash.empty();
-                self.give_back_ahead(address, held).await?;
+                self.give_back_prefetched(address, held).await?;
                 Ok(None)
             }
         }
@@ -96,7 +96,7 @@ impl DynamoInner {
     }
 
     /// Gives back what is held ahead, and counts what was used of it.
-    pub(super) async fn give_back_ahead(
+    pub(super) async fn give_back_prefetched(
         &self,
         address: &Address,
         held: Option<(Limits, Vec<u64>, UsageDelta)>,
@@ -105,7 +105,7 @@ impl DynamoInner {
         if counted.is_nothing() && held.iter().all(|held| *held == 0) {
             return Ok(());
         }
-        let Some(reserved) = with_ahead(&limits, &Costs::none(limits.len()), &held) else { return Ok(()) };
+        let Some(reserved) = add_prefetch(&limits, &Costs::none(limits.len()), &held) else { return Ok(()) };
         let used = vec![0; limits.len()];
         let usage = tollgate_core::Usage {
             at: self.service.clock.now(),
@@ -114,7 +114,7 @@ impl DynamoInner {
             holder: None,
         };
         let place = BucketRef { namespace: &address.namespace, key: &address.key, limits: &limits };
-        let steps = [Step { place, op: Op::SettleIfThere(usage) }];
+        let steps = [Step { place, op: Op::SettleExisting(usage) }];
         let call =
             OwnedTransaction::new(&Transaction { id: Some(unique_id()), steps: &steps, metered: true });
         let metering = UsageMode::Counted(Arc::new(counted));
@@ -126,12 +126,12 @@ impl DynamoInner {
     }
 
     /// Gives back all that is held ahead of a bucket.
-    pub(crate) async fn return_ahead(&self, address: &Address) -> Result<(), StoreError> {
+    pub(crate) async fn return_prefetched(&self, address: &Address) -> Result<(), StoreError> {
         if self.buckets.settings.prefetch.is_none() {
             return Ok(());
         }
         let held = self.buckets.lane(address).stash.lock().await.empty();
-        self.give_back_ahead(address, held).await
+        self.give_back_prefetched(address, held).await
     }
 }
 

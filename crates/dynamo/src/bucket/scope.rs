@@ -44,14 +44,14 @@ impl DynamoInner {
         after: Option<Cursor>,
         limit: usize,
     ) -> Result<Page<BucketStatus>, StoreError> {
-        self.hear_all().await;
+        self.await_all_detached().await;
         let start = after.map(|after| self.start_of(namespace, scope, &after)).transpose()?;
         let FoundItems { items, next } = self.find(namespace, scope, start, limit.clamp(1, PAGE_MAX)).await?;
         // A bucket in several items is told of at its first.
         let firsts: Vec<Address> =
             items.into_iter().filter(|(_, shard)| *shard == 0).map(|(address, _)| address).collect();
         let mut statuses = Vec::new();
-        for (address, image) in firsts.iter().zip(self.wholes(&firsts).await?) {
+        for (address, image) in firsts.iter().zip(self.merged_buckets(&firsts).await?) {
             let now = self.service.clock.now();
             if let (Some((entity, resource)), Some(image)) = (address.key.pair(), image) {
                 let limits = image.kept.bucket.peek(&image.kept.limits, now);
@@ -63,7 +63,7 @@ impl DynamoInner {
 
     /// Deletes the buckets of a scope, some at a time, and says how many there were.
     pub(crate) async fn forget(&self, namespace: &str, scope: Scope<'_>) -> Result<usize, StoreError> {
-        self.hear_all().await;
+        self.await_all_detached().await;
         let (mut start, mut forgotten) = (None, 0);
         while forgotten < FORGET_MAX {
             let FoundItems { items, next } =
@@ -112,7 +112,7 @@ impl DynamoInner {
 
     /// Writes down the usage of a scope.
     pub(crate) async fn write_usage(&self, namespace: &str, scope: Scope<'_>) -> Result<(), StoreError> {
-        self.hear_all().await;
+        self.await_all_detached().await;
         let mut start = None;
         loop {
             let FoundItems { items, next } = self.find(namespace, scope, start, PAGE_MAX).await?;

@@ -32,7 +32,7 @@ const SPLITS_MAX: usize = 3;
 impl DynamoInner {
     /// Has an errand done: by what is held ahead, or where it belongs.
     pub(super) async fn route(&self, address: &Address, errand: ItemOp) -> Result<OpResult, StoreError> {
-        match self.serve_ahead(address, &errand).await? {
+        match self.serve_prefetched(address, &errand).await? {
             Some(verdict) => Ok(verdict),
             None => self.routed(address, errand).await,
         }
@@ -150,7 +150,7 @@ impl ItemOp {
                     ItemOp { call: Arc::new(call), step: 0, shards, metering: self.metering.clone() },
                 ))
             }
-            Op::Settle(usage) | Op::SettleIfThere(usage) => {
+            Op::Settle(usage) | Op::SettleExisting(usage) => {
                 let shard = (usage.at.as_micros() % u64::from(SHARDS_MAX)) as u32 % shards;
                 Some((shard, ItemOp { shards, ..self.clone() }))
             }

@@ -78,7 +78,7 @@ impl DynamoInner {
             if let TransactOutcome::Made = sent {
                 seats.iter().for_each(|seat| seat.lane.saw(now));
                 for (seat, draft) in seats.iter().zip(&drafts) {
-                    self.count_loose(seat.address, draft).await?;
+                    self.count_unbucketed(seat.address, draft).await?;
                 }
                 return Ok(TxnOutcome::Done(done));
             }
@@ -142,7 +142,7 @@ impl DynamoInner {
         for index in order {
             let (address, lane) = (&trip.addresses[index], &*lanes[index]);
             let mut state = lane.state.lock().await;
-            self.make_sure(address, lane, &mut state).await?;
+            self.resolve_unknown(address, lane, &mut state).await?;
             state.doubt_absence();
             seats[index] = Some(LockedItem { address, lane, state });
         }

@@ -22,7 +22,7 @@ use crate::service::{CallFailure, CancelReason, Elapsed};
 impl DynamoInner {
     /// Adds what was used of a bucket to the records of usage, each hour once.
     pub(crate) async fn write_usage_of(&self, address: &Address) -> Result<(), StoreError> {
-        self.return_ahead(address).await?;
+        self.return_prefetched(address).await?;
         self.write_usage_of_item(address, 0).await?;
         for shard in 1..self.buckets.lane(address).shards() {
             self.write_usage_of_item(address, shard).await?;
@@ -35,7 +35,7 @@ impl DynamoInner {
         let Some((entity, resource)) = address.key.pair() else { return Ok(()) };
         let lane = self.buckets.part_lane(address, shard);
         let mut state = lane.state.lock().await;
-        self.make_sure(address, &lane, &mut state).await?;
+        self.resolve_unknown(address, &lane, &mut state).await?;
         self.see(address, &lane, &mut state).await?;
         if let Some(image) = state.image() {
             self.buckets.lane(address).set_shards(image.shards);
@@ -94,7 +94,11 @@ impl DynamoInner {
     }
 
     /// Corrects the usage of a bucket that is not there any more, unless its namespace is not either.
-    pub(super) async fn count_loose(&self, address: &Address, draft: &ItemDraft) -> Result<(), StoreError> {
+    pub(super) async fn count_unbucketed(
+        &self,
+        address: &Address,
+        draft: &ItemDraft,
+    ) -> Result<(), StoreError> {
         let Some((entity, resource)) = address.key.pair().filter(|_| !draft.loose.is_empty()) else {
             return Ok(());
         };

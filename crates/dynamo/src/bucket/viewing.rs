@@ -33,7 +33,7 @@ impl DynamoInner {
         scope: Scope<'_>,
         after: Option<Cursor>,
     ) -> Result<Page<Activity>, StoreError> {
-        self.hear_all().await;
+        self.await_all_detached().await;
         let start = after.map(|after| self.start_of(namespace, scope, &after)).transpose()?;
         let FoundItems { items, next } = self.find(namespace, scope, start, PAGE_MAX).await?;
         let mut activities = Vec::new();
@@ -48,7 +48,7 @@ impl DynamoInner {
     /// The same of these buckets, at most as many as are read at once.
     async fn activity_of(&self, addresses: &[Address]) -> Result<Vec<Activity>, StoreError> {
         for address in addresses {
-            self.return_ahead(address).await?;
+            self.return_prefetched(address).await?;
         }
         let buckets = self.items_of(addresses).await?;
         let this_hour = Window::Hour.start(self.service.clock.now());
@@ -63,7 +63,7 @@ impl DynamoInner {
                 counting.push((found.len(), address.clone(), items.clone()));
                 keys.push(usage_key(&address.space(), entity, resource, Window::Hour, &iso(this_hour)));
             }
-            let limits = self.whole_of(address, items);
+            let limits = self.merged_bucket(address, items);
             let now = self.service.clock.now();
             found.push(Activity {
                 entity: entity.into(),
@@ -85,11 +85,11 @@ impl DynamoInner {
 
     /// The records of usage at these keys, each with what its bucket has counted since.
     pub(crate) async fn usage_at(&self, keys: &[ItemKey]) -> Result<Vec<Option<Item>>, StoreError> {
-        self.hear_all().await;
+        self.await_all_detached().await;
         let mut addresses: Vec<Address> = Vec::new();
         for address in keys.iter().filter_map(Address::of_usage) {
             if !addresses.contains(&address) {
-                self.return_ahead(&address).await?;
+                self.return_prefetched(&address).await?;
                 addresses.push(address);
             }
         }

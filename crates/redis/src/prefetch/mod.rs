@@ -8,7 +8,7 @@ mod known;
 mod serve;
 
 use tollgate_core::{Costs, Limits, Usage};
-use tollgate_store::prefetch::{Prefetch, UsageDelta, with_ahead};
+use tollgate_store::prefetch::{Prefetch, UsageDelta, add_prefetch};
 use tollgate_store::{
     BucketRef, Key, Op, OwnedTransaction, Scope, Step, StoreError, Transaction, TxnOutcome,
 };
@@ -53,7 +53,7 @@ impl RedisInner {
             return;
         }
         let Some(call) = self.returning(&holding.namespace, &holding.key, &limits, &held) else { return };
-        match self.apply_told(&call, &[], REMEMBERED, std::slice::from_ref(&counted)).await {
+        match self.apply_with_usage(&call, &[], REMEMBERED, std::slice::from_ref(&counted)).await {
             Ok(applied) => self.after(&call, &applied),
             Err(_) => self.hand_over_told(call, vec![counted]),
         }
@@ -67,16 +67,16 @@ impl RedisInner {
         limits: &Limits,
         held: &[u64],
     ) -> Option<OwnedTransaction> {
-        let reserved = with_ahead(limits, &Costs::none(limits.len()), held)?;
+        let reserved = add_prefetch(limits, &Costs::none(limits.len()), held)?;
         let used = vec![0; limits.len()];
         let at = self.service.time.clock().now();
         let usage = Usage { at, reserved: &reserved, used: &used, holder: None };
-        let steps = [Step { place: BucketRef { namespace, key, limits }, op: Op::SettleIfThere(usage) }];
+        let steps = [Step { place: BucketRef { namespace, key, limits }, op: Op::SettleExisting(usage) }];
         Some(OwnedTransaction::new(&Transaction { id: Some(unique_id()), steps: &steps, metered: true }))
     }
 
     /// Gives back all that is held ahead of buckets of a namespace.
-    pub(crate) async fn return_ahead(&self, namespace: &str, scope: Scope<'_>) {
+    pub(crate) async fn return_prefetched(&self, namespace: &str, scope: Scope<'_>) {
         for holding in self.ahead.holdings.of(namespace, scope) {
             let mut stash = holding.stash.lock().await;
             let held = stash.empty();
@@ -85,7 +85,7 @@ impl RedisInner {
     }
 
     /// Lets go of all that is held ahead of buckets that are forgotten.
-    pub(crate) async fn drop_ahead(&self, namespace: &str, scope: Scope<'_>) {
+    pub(crate) async fn drop_prefetched(&self, namespace: &str, scope: Scope<'_>) {
         for holding in self.ahead.holdings.of(namespace, scope) {
             drop(holding.stash.lock().await.empty());
         }

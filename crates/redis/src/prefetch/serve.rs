@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use tokio::sync::OwnedMutexGuard;
 use tollgate_core::{Costs, Limits};
-use tollgate_store::prefetch::{Prefetch, PrefetchBuffer, bounds, with_ahead};
+use tollgate_store::prefetch::{Prefetch, PrefetchBuffer, add_prefetch, bounds};
 use tollgate_store::records::{RecordsError, Write};
 use tollgate_store::{
     Clock, Op, OwnedTransaction, QueuePlace, Step, StepOutcome, StoreError, Taken, Transaction, TxnOutcome,
@@ -38,7 +38,7 @@ enum PrefetchOp {
 
 impl RedisInner {
     /// Applies a call by what is held ahead if that can be done, or on the server.
-    pub(crate) async fn apply_ahead(
+    pub(crate) async fn apply_prefetched(
         &self,
         call: &OwnedTransaction,
         writes: &[Write],
@@ -200,7 +200,7 @@ impl RedisInner {
                 self.give_back(holding, held).await;
             }
             let ahead = stash.ahead(&part.costs, &part.bounds, now);
-            let total = with_ahead(&part.limits, &part.costs, &ahead);
+            let total = add_prefetch(&part.limits, &part.costs, &ahead);
             // Of what may not be held ahead nothing ever is, so the next call would be no other.
             let is_some =
                 ahead.iter().zip(part.costs.amounts()).all(|(ahead, cost)| ahead > &0 || cost == &0);
@@ -246,7 +246,7 @@ impl RedisInner {
 /// What was reserved and what was used, if that is what a step says.
 fn settlement<'s>(step: &'s Step<'_>) -> Option<(&'s Costs, &'s [u64])> {
     match &step.op {
-        Op::Settle(usage) | Op::SettleIfThere(usage) => Some((usage.reserved, usage.used)),
+        Op::Settle(usage) | Op::SettleExisting(usage) => Some((usage.reserved, usage.used)),
         _ => None,
     }
 }

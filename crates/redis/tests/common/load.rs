@@ -47,7 +47,7 @@ pub(crate) fn take(store: &RedisStore, limits: &Limits) -> Option<()> {
     let costs = limits.costs(&demand! { calls: 1, slots: 0 }).expect("it fits");
     let place = BucketRef { namespace: "storm", key: &key, limits };
     let steps = [Step { place, op: Op::Take { costs: &costs, term: None } }];
-    let id = Some(OpId(store.new_holder()));
+    let id = Some(OpId(store.new_holder_id()));
     match store.apply(&Transaction { id, steps: &steps, metered: true }).wait() {
         Ok(TxnOutcome::Done(_)) => Some(()),
         Ok(other) => panic!("a take came to {other:?}"),

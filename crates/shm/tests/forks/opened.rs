@@ -48,12 +48,12 @@ fn make_ids(store: &Arc<dyn Backend>) {
     let board = Board::new(64);
     let ids = |from: usize| {
         for place in (from..from + 32).step_by(2) {
-            let id = store.new_holder();
+            let id = store.new_holder_id();
             board[place].store((id >> 64) as u64, Ordering::SeqCst);
             board[place + 1].store(id as u64, Ordering::SeqCst);
         }
     };
-    store.new_holder();
+    store.new_holder_id();
     assert_eq!(fork_and_end(|| ids(0)), End::Code(0));
     ids(32);
     let words: Vec<u64> = board.iter().map(|word| word.load(Ordering::SeqCst)).collect();

@@ -49,12 +49,12 @@ impl<S: Store> Store for Twins<S> {
         Reply::ready(both("peek", self.memory.peek(place), self.other.peek(place)))
     }
 
-    fn hand_over(&self, call: &Transaction<'_>) {
-        self.memory.hand_over(call);
-        self.other.hand_over(call);
+    fn apply_detached(&self, call: &Transaction<'_>) {
+        self.memory.apply_detached(call);
+        self.other.apply_detached(call);
     }
 
-    fn new_holder(&self) -> u128 {
-        self.memory.new_holder()
+    fn new_holder_id(&self) -> u128 {
+        self.memory.new_holder_id()
     }
 }

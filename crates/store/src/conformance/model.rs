@@ -137,7 +137,7 @@ fn do_step(step: &Step<'_>, place: Option<&mut ModelBucket>, at: Option<Tick>, n
             let at = at.expect("one for each take");
             StepOutcome::Taken(Taken { at, remarks: bucket.remarks(limits, now) })
         }
-        (Op::Settle(usage) | Op::SettleIfThere(usage), Some((limits, bucket))) => {
+        (Op::Settle(usage) | Op::SettleExisting(usage), Some((limits, bucket))) => {
             bucket.settle_counted_in(counted_in, limits, now, usage);
             StepOutcome::Settled
         }
@@ -152,7 +152,7 @@ fn do_step(step: &Step<'_>, place: Option<&mut ModelBucket>, at: Option<Tick>, n
         (Op::Renew(term), Some((limits, bucket))) => {
             StepOutcome::Renewed(bucket.renew(limits, now, term.starting(now)))
         }
-        (Op::Settle(_) | Op::SettleIfThere(_), None) => StepOutcome::Settled,
+        (Op::Settle(_) | Op::SettleExisting(_), None) => StepOutcome::Settled,
         (Op::TopUp(_) | Op::Reset, None) => StepOutcome::Changed,
         (Op::Take { .. } | Op::Renew(_), None) => StepOutcome::Renewed(false),
     }

@@ -193,7 +193,7 @@ impl<'a, S: Store> Trace<'a, S> {
         let op = match renew {
             Some(term) => Op::Renew(term),
             None if may_be_gone || self.random.one_in(2) => Op::Settle(usage),
-            None => Op::SettleIfThere(usage),
+            None => Op::SettleExisting(usage),
         };
         let id = self.new_id();
         self.apply_both(Some(id), &[Step { place, op }]);

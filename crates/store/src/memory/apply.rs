@@ -118,7 +118,7 @@ impl Memory {
         let BucketRef { namespace, key, .. } = step.place;
         match (&step.op, key.pair()) {
             (Op::Settle(_), _) => true,
-            (Op::SettleIfThere(usage), Some((entity, resource)))
+            (Op::SettleExisting(usage), Some((entity, resource)))
                 if self.space(namespace).may_have_dropped(key, usage.at) =>
             {
                 let records = self.records.lock(self.clock.now());
@@ -144,7 +144,7 @@ impl Memory {
                 (Op::Take { costs, .. }, StepOutcome::Taken(Taken { at, .. })) => {
                     tally().iter().for_each(|tally| tally.count_take(&space, *at, limits, costs));
                 }
-                (Op::Settle(usage) | Op::SettleIfThere(usage), _) => {
+                (Op::Settle(usage) | Op::SettleExisting(usage), _) => {
                     tally().iter().for_each(|tally| tally.count_settlement(&space, now, limits, usage));
                 }
                 _ => {}
@@ -210,7 +210,7 @@ fn commit(step: &Step<'_>, inner: Option<&mut LockedBucket>, now: Tick) -> StepO
             let at = bucket.commit(limits, now, &Take { costs, holder });
             StepOutcome::Taken(Taken { at, remarks: bucket.remarks(limits, now) })
         }
-        (Op::Settle(usage) | Op::SettleIfThere(usage), inner) => {
+        (Op::Settle(usage) | Op::SettleExisting(usage), inner) => {
             inner.into_iter().for_each(|inner| inner.settle(now, limits, usage));
             StepOutcome::Settled
         }

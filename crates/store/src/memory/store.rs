@@ -41,7 +41,7 @@ impl Store for Memory {
         Reply::ready(Ok(statuses))
     }
 
-    fn hand_over(&self, call: &Transaction<'_>) {
+    fn apply_detached(&self, call: &Transaction<'_>) {
         // Nobody is left to hear of an error.
         drop(self.apply_once(call, &[]));
     }
@@ -52,7 +52,7 @@ impl Store for Memory {
         }
     }
 
-    fn new_holder(&self) -> u128 {
+    fn new_holder_id(&self) -> u128 {
         self.holders.fetch_add(1, Ordering::Relaxed).into()
     }
 }

@@ -45,7 +45,7 @@ pub fn bounds(limits: &Limits, percent: u8) -> Option<Vec<u64>> {
 }
 
 /// What is asked for and what is taken beyond. Amounts that could never fit are not taken ahead.
-pub fn with_ahead(limits: &Limits, costs: &Costs, ahead: &[u64]) -> Option<Costs> {
+pub fn add_prefetch(limits: &Limits, costs: &Costs, ahead: &[u64]) -> Option<Costs> {
     let amounts: Vec<u64> =
         costs.amounts().iter().zip(ahead).map(|(cost, ahead)| cost.saturating_add(*ahead)).collect();
     let demand: Demand<'_> =

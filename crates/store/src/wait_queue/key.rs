@@ -55,7 +55,7 @@ impl Freed {
         match &step.op {
             Op::Take { .. } | Op::Renew(_) => None,
             Op::Reset => Some(Freed::all(place.namespace, place.key)),
-            Op::Settle(usage) | Op::SettleIfThere(usage) => Freed::by_settling(place, usage),
+            Op::Settle(usage) | Op::SettleExisting(usage) => Freed::by_settling(place, usage),
             Op::TopUp(credit) => Freed::named(place, |index| credit.amount(index) > 0),
         }
     }

@@ -10,7 +10,7 @@ use crate::faulty::{Fault, Faulty};
 
 impl Faulty {
     pub(crate) fn is_metered(&self, call: &Transaction<'_>) -> bool {
-        let settles = call.steps.iter().any(|step| matches!(step.op, Op::Settle(_) | Op::SettleIfThere(_)));
+        let settles = call.steps.iter().any(|step| matches!(step.op, Op::Settle(_) | Op::SettleExisting(_)));
         match self.fault {
             Fault::MetersNothing => false,
             Fault::MetersEverything => call.steps.iter().all(|step| step.place.key.pair().is_some()),

@@ -24,12 +24,12 @@ impl Faulty {
             step.op = match step.op.clone() {
                 Op::Take { costs, .. } if self.has(Fault::IgnoresExpiry) => Op::Take { costs, term: None },
                 Op::Reset if self.has(Fault::ResetsOnlyCredit) => Op::TopUp(&whole[index]),
-                Op::SettleIfThere(usage) if self.has(Fault::SettlesWhatIsGone) => Op::Settle(usage),
+                Op::SettleExisting(usage) if self.has(Fault::SettlesWhatIsGone) => Op::Settle(usage),
                 op => op,
             };
         }
         let is_dropped = match steps.first().map(|step| &step.op) {
-            Some(Op::Settle(_) | Op::SettleIfThere(_)) => self.has(Fault::LosesSettlements),
+            Some(Op::Settle(_) | Op::SettleExisting(_)) => self.has(Fault::LosesSettlements),
             Some(Op::TopUp(_)) => self.has(Fault::TopsUpNothing),
             Some(Op::Reset) => self.has(Fault::ResetsNothing),
             _ => false,
@@ -93,7 +93,7 @@ fn whole(limits: &Limits) -> Costs {
 
 fn nothing_done(op: &Op<'_>) -> StepOutcome {
     match op {
-        Op::Settle(_) | Op::SettleIfThere(_) => StepOutcome::Settled,
+        Op::Settle(_) | Op::SettleExisting(_) => StepOutcome::Settled,
         _ => StepOutcome::Changed,
     }
 }
@@ -129,14 +129,14 @@ impl Store for Faulty {
         Reply::ready(self.ask_faulty(steps))
     }
 
-    fn hand_over(&self, call: &Transaction<'_>) {
+    fn apply_detached(&self, call: &Transaction<'_>) {
         if !self.has(Fault::LosesWhatIsHandedOver) {
             drop(self.apply_faulty(call));
         }
     }
 
-    fn new_holder(&self) -> u128 {
-        let holder = self.memory.new_holder();
+    fn new_holder_id(&self) -> u128 {
+        let holder = self.memory.new_holder_id();
         if self.has(Fault::RepeatsHolders) { holder / 2 } else { holder }
     }
 }

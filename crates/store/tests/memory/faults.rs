@@ -70,7 +70,7 @@ fn what_is_handed_over_is_lost_with_the_call_and_not_with_the_reply() {
         let limits = limits([Limit::per_day("calls", 10)]);
         let (key, one) = (Key::new(&["k"]), each(&limits, 1));
         let steps = [Step { place: place(&key, &limits), op: Op::Take { costs: &one, term: None } }];
-        store.hand_over(&Transaction { id: None, steps: &steps, metered: false });
+        store.apply_detached(&Transaction { id: None, steps: &steps, metered: false });
         assert_eq!(left(store.inner(), place(&key, &limits)), left_after, "{fault:?}");
         assert_eq!(store.calls(), 1);
     }

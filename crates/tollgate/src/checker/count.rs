@@ -47,8 +47,8 @@ impl Checker {
             return Reply::ready(Err(error));
         }
         match &self.home {
-            CheckerBacking::Here(here) => Reply::ready(Ok(here.peek(entity, operation, limits))),
-            CheckerBacking::There(remote) => {
+            CheckerBacking::Local(here) => Reply::ready(Ok(here.peek(entity, operation, limits))),
+            CheckerBacking::Stored(remote) => {
                 let parts = parts(entity, operation, &all_of(limits), limits);
                 Reply::later(async move { Ok(remote.peek(&parts).await.map_err(AcquireError::from)?) })
             }
@@ -110,10 +110,10 @@ impl Checker {
             Err(error) => return Reply::ready(Err(error)),
         };
         match &self.home {
-            CheckerBacking::Here(here) => {
+            CheckerBacking::Local(here) => {
                 Reply::ready(here.change(change, entity, operation, &costs, limits))
             }
-            CheckerBacking::There(remote) => {
+            CheckerBacking::Stored(remote) => {
                 let parts = parts(entity, operation, &costs, limits);
                 Reply::eager(
                     async move { Ok(remote.change(change, &parts).await.map_err(AcquireError::from)?) },
@@ -179,7 +179,7 @@ impl StoredChecker {
         };
         let steps: Vec<Step<'_>> = parts.iter().map(op).collect();
         // A reply is only ever lost on the way from another host.
-        let id = (self.backend.reach() == Reach::Fleet).then(|| OpId(self.backend.new_holder()));
+        let id = (self.backend.reach() == Reach::Fleet).then(|| OpId(self.backend.new_holder_id()));
         let call = Transaction { id, steps: &steps, metered: false };
         with_timeout(self.backend.clock(), self.timeout, self.backend.apply(&call)).await.map(drop)
     }

@@ -45,8 +45,8 @@ pub struct Checker {
 /// Where the counts are.
 #[derive(Clone)]
 enum CheckerBacking {
-    Here(LocalChecker),
-    There(Arc<StoredChecker>),
+    Local(LocalChecker),
+    Stored(Arc<StoredChecker>),
 }
 
 #[derive(Clone)]
@@ -93,7 +93,7 @@ impl Checker {
     /// A checker whose counts are in a namespace of `memory`.
     pub fn in_memory(memory: &Memory, namespace: &str) -> Checker {
         use tollgate_store::Store as _;
-        Checker::at(CheckerBacking::Here(LocalChecker {
+        Checker::at(CheckerBacking::Local(LocalChecker {
             space: memory.space(namespace),
             clock: memory.clock().clone(),
         }))
@@ -121,7 +121,7 @@ impl Checker {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn in_store(store: Arc<dyn Backend>, namespace: &str) -> Checker {
-        Checker::at(CheckerBacking::There(Arc::new(StoredChecker::new(store, namespace))))
+        Checker::at(CheckerBacking::Stored(Arc::new(StoredChecker::new(store, namespace))))
     }
 
     /// The same checker, with another time that its store may take to answer. It is 5 s unless this says otherwise, by the clock
@@ -138,12 +138,12 @@ impl Checker {
     #[must_use]
     pub fn store_timeout(self, timeout: Duration) -> Checker {
         let home = match self.home {
-            CheckerBacking::There(stored) => CheckerBacking::There(Arc::new(StoredChecker {
+            CheckerBacking::Stored(stored) => CheckerBacking::Stored(Arc::new(StoredChecker {
                 backend: Arc::clone(&stored.backend),
                 namespace: stored.namespace.clone(),
                 timeout,
             })),
-            here @ CheckerBacking::Here(_) => here,
+            here @ CheckerBacking::Local(_) => here,
         };
         Checker { home, ..self }
     }
@@ -208,14 +208,14 @@ impl Checker {
         limits: &Limits,
     ) -> Reply<'_, Result<Verdict, CheckError>> {
         match &self.home {
-            CheckerBacking::Here(here) => {
+            CheckerBacking::Local(here) => {
                 let verdict = here.check(entity, operation, costs, limits);
                 if self.reporter.is_watched() {
                     self.tell_verdict(entity, operation, &verdict);
                 }
                 Reply::ready(verdict)
             }
-            CheckerBacking::There(remote) => match resolve(costs, limits) {
+            CheckerBacking::Stored(remote) => match resolve(costs, limits) {
                 Ok(costs) => self.check_there(remote, entity, operation, &costs, limits),
                 Err(error) => Reply::ready(Err(error)),
             },
@@ -317,8 +317,8 @@ impl Checker {
         max_wait: Option<Duration>,
     ) -> Reply<'a, Result<Option<Waited>, CheckError>> {
         let here = match &self.home {
-            CheckerBacking::Here(here) => here,
-            CheckerBacking::There(remote) => {
+            CheckerBacking::Local(here) => here,
+            CheckerBacking::Stored(remote) => {
                 return remote.check_and_wait(entity, operation, &costs, limits, max_wait);
             }
         };

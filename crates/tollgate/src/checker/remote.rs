@@ -95,7 +95,7 @@ impl StoredChecker {
         let mut turn = Admission::new(&*self.backend, &self.namespace, patience);
         let takes: Vec<Takes<'_>> = parts.iter().map(CheckPart::takes).collect();
         loop {
-            let (turned, denials) = if turn.is_held_up(|| takes.iter().copied())? {
+            let (turned, denials) = if turn.must_queue(|| takes.iter().copied())? {
                 match turn.in_line() {
                     AfterDenial::InVain => (AfterDenial::InVain, self.ask(parts, &turn).await?),
                     turned => (turned, Vec::new()),
@@ -136,7 +136,7 @@ impl StoredChecker {
 
     async fn apply(&self, parts: &[CheckPart], turn: &Admission<'_>) -> Result<TxnOutcome, StoreError> {
         // A reply is only ever lost on the way from another host.
-        let id = (self.backend.reach() == Reach::Fleet).then(|| OpId(self.backend.new_holder()));
+        let id = (self.backend.reach() == Reach::Fleet).then(|| OpId(self.backend.new_holder_id()));
         let call = Transaction { id, steps: &self.steps(parts), metered: false };
         with_timeout(self.backend.clock(), self.timeout, turn.apply(&call)).await
     }

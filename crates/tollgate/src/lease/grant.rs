@@ -79,8 +79,8 @@ struct Settlement {
 impl Settlement {
     fn remote(&self) -> Option<&StoredBacking> {
         match self.set.home() {
-            Backing::There(remote) => Some(remote),
-            Backing::Here(_) => None,
+            Backing::Stored(remote) => Some(remote),
+            Backing::Local(_) => None,
         }
     }
 
@@ -97,11 +97,11 @@ impl Settlement {
         with_timeout(remote.clock(), remote.settings.timeout, store.apply(&call)).await.map(drop)
     }
 
-    fn hand_over(self) {
+    fn apply_detached(self) {
         let Some(remote) = self.remote() else { return };
         let steps = [remote.step(&self.grant.limits, self.op())];
         let call = Transaction { id: None, steps: &steps, metered: false };
-        remote.store_of(self.grant.origin == Origin::StandIn).hand_over(&call);
+        remote.store_of(self.grant.origin == Origin::StandIn).apply_detached(&call);
     }
 }
 
@@ -126,7 +126,7 @@ impl<'a> Lease<'a> {
     }
 
     /// Takes leave of the store, if the lease is on a set in one. It has ended then, whatever the store says.
-    fn take_leave(&mut self, costs: &Costs, used: &[u64], noted: UsageReport) -> Option<Settlement> {
+    fn into_settlement(&mut self, costs: &Costs, used: &[u64], noted: UsageReport) -> Option<Settlement> {
         let mut grant = self.extra.0.as_mut()?.grant.take()?;
         // From here on it is no loss that the store does not know the holder.
         grant.heart = None;
@@ -146,24 +146,24 @@ impl<'a> Lease<'a> {
     }
 
     /// Ends a lease on a set in a store; `None` if it is not.
-    pub(super) fn end_there(
+    pub(super) fn end_stored(
         &mut self,
         costs: &Costs,
         used: &[u64],
         noted: UsageReport,
     ) -> Option<Reply<'static, Result<(), StoreError>>> {
-        let farewell = self.take_leave(costs, used, noted)?;
+        let farewell = self.into_settlement(costs, used, noted)?;
         Some(match farewell.says_something() {
             true => Reply::eager(farewell.send()),
             false => Reply::ready(Ok(())),
         })
     }
 
-    /// As [`end_there`](Lease::end_there), for one that was dropped: what has to be sent is handed on.
+    /// As [`end_stored`](Lease::end_stored), for one that was dropped: what has to be sent is handed on.
     pub(super) fn drop_there(&mut self, costs: &Costs, used: &[u64], noted: UsageReport) -> bool {
-        let Some(farewell) = self.take_leave(costs, used, noted) else { return false };
+        let Some(farewell) = self.into_settlement(costs, used, noted) else { return false };
         if farewell.says_something() {
-            farewell.hand_over();
+            farewell.apply_detached();
         }
         true
     }
@@ -171,7 +171,7 @@ impl<'a> Lease<'a> {
     /// Says that the holder is alive, if the lease is on a set in a store.
     pub(super) fn beat_there(&self) -> Option<Reply<'_, Result<bool, StoreError>>> {
         let grant = self.grant()?;
-        let (Some(heart), Backing::There(remote)) = (&grant.heart, self.set().home()) else {
+        let (Some(heart), Backing::Stored(remote)) = (&grant.heart, self.set().home()) else {
             return Some(Reply::ready(Ok(true)));
         };
         Some(Reply::later(heart.beat(remote.settings.timeout)))

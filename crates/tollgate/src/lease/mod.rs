@@ -358,7 +358,7 @@ impl<'a> Lease<'a> {
         let (mut used, mut noted) = self.used_so_far(&costs);
         let wrong = self.note(self.foreign(), &costs, &mut used, &mut noted, usage);
         let result = wrong.map_or(Ok(()), |error| Err(*error));
-        if let Some(ended) = self.end_there(&costs, &used, noted) {
+        if let Some(ended) = self.end_stored(&costs, &used, noted) {
             return Reply::eager(async move { result.and(ended.await.map_err(SettleError::from)) });
         }
         self.end(&costs, &used, noted);
@@ -379,7 +379,7 @@ impl<'a> Lease<'a> {
         let (used, noted) = self.used_so_far(&costs);
         let missing = self.unreported(&costs, noted);
         let result = if missing.is_empty() { Ok(()) } else { Err(ReleaseError::Unreported(missing)) };
-        if let Some(ended) = self.end_there(&costs, &used, noted) {
+        if let Some(ended) = self.end_stored(&costs, &used, noted) {
             return Reply::eager(async move { result.and(ended.await.map_err(ReleaseError::from)) });
         }
         self.end(&costs, &used, noted);
@@ -400,7 +400,7 @@ impl<'a> Lease<'a> {
             return self.let_go();
         }
         let (costs, unused, noted) = self.nothing_used();
-        if let Some(ended) = self.end_there(&costs, &unused, noted) {
+        if let Some(ended) = self.end_stored(&costs, &unused, noted) {
             return ended;
         }
         self.end(&costs, &unused, noted);
@@ -443,7 +443,7 @@ impl<'a> Lease<'a> {
     fn renew(&self) -> bool {
         let set = self.set();
         let term = set.term(self.holder()).filter(|_| self.holds_resources());
-        let (Some(term), Backing::Here(cell)) = (term, set.home()) else { return true };
+        let (Some(term), Backing::Local(cell)) = (term, set.home()) else { return true };
         let alive = cell.renew(set.clock(), term);
         if !alive {
             self.tell_expired();
@@ -461,7 +461,7 @@ impl<'a> Lease<'a> {
     fn end_packed(&mut self, used: &[u64; 4], noted: UsageReport) -> bool {
         let set = self.set();
         let is_told = noted.is_over || noted.differs && set.reporter().is_watched();
-        let Backing::Here(cell) = set.home() else { return false };
+        let Backing::Local(cell) = set.home() else { return false };
         let ended = !is_told
             && (!noted.differs && !set.names().have_resources()
                 || cell.settle_packed(set.names(), &self.taken, used));
@@ -476,7 +476,7 @@ impl<'a> Lease<'a> {
         // Whatever happens next, the lease has ended: dropping it must not end it again.
         self.ends_on_drop.set(false);
         let set = self.set();
-        let Backing::Here(cell) = set.home() else { return };
+        let Backing::Local(cell) = set.home() else { return };
         if !noted.differs && !set.names().have_resources() {
             return;
         }
@@ -508,7 +508,7 @@ impl<'a> Lease<'a> {
         }
     }
 
-    fn end_without_a_word(&mut self) {
+    fn end_on_drop(&mut self) {
         if !self.is_of_this_process() {
             return;
         }
@@ -531,7 +531,7 @@ impl Drop for Lease<'_> {
     #[inline]
     fn drop(&mut self) {
         if self.ends_on_drop.is() {
-            self.end_without_a_word();
+            self.end_on_drop();
         }
     }
 }

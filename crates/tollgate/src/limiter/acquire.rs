@@ -144,7 +144,7 @@ impl<'a, D: AsDemand + Send + Sync + 'a> Acquire<'a, D> {
     pub fn wait(self) -> Result<Lease<'a>, AcquireError> {
         match self.take_pinned() {
             Some(lease) => Ok(lease),
-            None => self.take_slowly().wait(),
+            None => self.acquire_slow().wait(),
         }
     }
 
@@ -218,7 +218,7 @@ impl<'a, D: AsDemand + Send + Sync + 'a> Acquire<'a, D> {
     }
 
     #[cold]
-    fn take_slowly(self) -> Reply<'a, Result<Lease<'a>, AcquireError>> {
+    fn acquire_slow(self) -> Reply<'a, Result<Lease<'a>, AcquireError>> {
         Reply::later(async move {
             let Acquire { limiter, entity, resource, demand, waits, more } = self;
             let More { also, limits, priority, deadline, detached } =
@@ -247,7 +247,7 @@ impl<'a, D: AsDemand + Send + Sync + 'a> IntoFuture for Acquire<'a, D> {
     fn into_future(self) -> Self::IntoFuture {
         match self.take_pinned() {
             Some(lease) => Reply::ready(Ok(lease)),
-            None => self.take_slowly(),
+            None => self.acquire_slow(),
         }
     }
 }

@@ -75,7 +75,7 @@ impl<'a> AcquireLoop<'a, '_> {
                 }
                 plan => plan?,
             };
-            let next = match self.turn.is_held_up(|| plan.iter().map(PlannedTake::takes))? {
+            let next = match self.turn.must_queue(|| plan.iter().map(PlannedTake::takes))? {
                 true => self.wait_in_line(&plan).await?,
                 false => self.ask_store(plan).await?,
             };
@@ -208,7 +208,7 @@ impl LimiterShared {
 
     fn call<'s>(&self, steps: &'s [Step<'s>]) -> Transaction<'s> {
         // A reply is only ever lost on the way from another host.
-        let id = (self.backend.reach() == Reach::Fleet).then(|| OpId(self.backend.new_holder()));
+        let id = (self.backend.reach() == Reach::Fleet).then(|| OpId(self.backend.new_holder_id()));
         Transaction { id, steps, metered: true }
     }
 
@@ -235,6 +235,6 @@ impl LimiterShared {
             return Some(detached_term(ttl));
         }
         let (ttl, backend) = (self.settings.lease_ttl?, &*self.backend);
-        Some(LeaseTerm { holder: self.settings.heartbeats.new_holder(backend), ttl })
+        Some(LeaseTerm { holder: self.settings.heartbeats.new_holder_id(backend), ttl })
     }
 }

@@ -30,10 +30,10 @@ pub enum Heartbeats {
 
 impl Heartbeats {
     /// An id for a holder that is heard of in this way.
-    pub(crate) fn new_holder(self, store: &dyn Backend) -> u128 {
+    pub(crate) fn new_holder_id(self, store: &dyn Backend) -> u128 {
         match self {
             Heartbeats::Automatic => store.new_living_holder(),
-            Heartbeats::Manual => store.new_holder(),
+            Heartbeats::Manual => store.new_holder_id(),
         }
     }
 }

@@ -289,7 +289,7 @@ impl Lease<'_> {
 
     /// Ends a lease that was dropped. Never blocks: what has to be sent is handed on.
     #[cold]
-    fn end_without_a_word(&mut self) {
+    fn end_on_drop(&mut self) {
         if !self.is_of_this_process() {
             return;
         }
@@ -318,7 +318,7 @@ impl Lease<'_> {
             let steps = settlements(&shared, stored, group, &used);
             if !steps.is_empty() {
                 let call = Transaction { id: stored.id_of(index), steps: &steps, metered: true };
-                shared.store_of(stored.is_local).hand_over(&call);
+                shared.store_of(stored.is_local).apply_detached(&call);
             }
         }
     }
@@ -329,7 +329,7 @@ impl Drop for Lease<'_> {
     fn drop(&mut self) {
         if self.is_open {
             self.is_open = false;
-            self.end_without_a_word();
+            self.end_on_drop();
         }
     }
 }
@@ -438,7 +438,7 @@ fn settlements<'s>(
     let step = |(held, used): (&'s HeldTake, &'s Vec<u64>)| {
         let holder = holder.filter(|_| held.planned.holds_resources());
         let usage = Usage { at: held.at, reserved: &held.planned.costs, used, holder };
-        Step { place: held.planned.place(&shared.namespace), op: Op::SettleIfThere(usage) }
+        Step { place: held.planned.place(&shared.namespace), op: Op::SettleExisting(usage) }
     };
     group.iter().zip(used).filter(settles).map(step).collect()
 }

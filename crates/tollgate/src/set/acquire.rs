@@ -87,11 +87,11 @@ impl<'a, D: AsDemand> Acquire<'a, D> {
     #[inline]
     pub fn wait(self) -> Result<Lease<'a>, AcquireError> {
         let cell = match self.set.home() {
-            Backing::Here(cell) => cell,
-            Backing::There(remote) => return self.wait_there(remote),
+            Backing::Local(cell) => cell,
+            Backing::Stored(remote) => return self.wait_there(remote),
         };
         // Mostly there is no need to wait. Otherwise the queue looks again, and knows what to do.
-        match self.set.take_at_once(cell, &self.demand)? {
+        match self.set.try_fast(cell, &self.demand)? {
             Ok((at, taken)) => Ok(Lease::bare(self.set, at, taken)),
             Err(uncommon) => self.wait_in_queue(cell, uncommon),
         }
@@ -103,7 +103,7 @@ impl<'a, D: AsDemand> Acquire<'a, D> {
         cell: &'a Arc<BucketCell>,
         uncommon: Uncommon,
     ) -> Result<Lease<'a>, AcquireError> {
-        let costs = match self.set.look_closer(&self.demand, uncommon)? {
+        let costs = match self.set.finish_slow(&self.demand, uncommon)? {
             Ok(lease) => return Ok(lease),
             Err(costs) => costs,
         };
@@ -122,7 +122,7 @@ impl<'a, D: AsDemand> Acquire<'a, D> {
         let patience = WaitPolicy { waits: true, priority, deadline, waiters_max: set.0.waiters_max };
         let since = remote.clock().now();
         Reply::later(async move {
-            match set.take_there(remote, wanted, patience).await? {
+            match set.acquire_stored(remote, wanted, patience).await? {
                 Attempt::Admitted(lease) => Ok(lease),
                 Attempt::Denied(denial) => {
                     let waited = remote.clock().now().since(since).to_duration();
@@ -151,8 +151,8 @@ impl<'a, D: AsDemand> IntoFuture for Acquire<'a, D> {
     fn into_future(self) -> Acquiring<'a> {
         let set = self.set;
         let cell = match set.home() {
-            Backing::Here(cell) => cell,
-            Backing::There(remote) => {
+            Backing::Local(cell) => cell,
+            Backing::Stored(remote) => {
                 return Acquiring { set, holder: None, waiting: WaitingIn::There(self.ask_there(remote)) };
             }
         };

@@ -10,9 +10,9 @@ use super::remote::StoredBacking;
 /// Where the bucket of a set is.
 pub(crate) enum Backing<'a> {
     /// In this set, for the threads and tasks that share it.
-    Here(&'a Arc<BucketCell>),
+    Local(&'a Arc<BucketCell>),
     /// In a store, for everybody who opens the set there.
-    There(&'a StoredBacking),
+    Stored(&'a StoredBacking),
 }
 
 /// What a set keeps of where it lives. Decided once, when the set is built.
@@ -31,10 +31,10 @@ impl SetAddress {
     #[inline(always)]
     pub(super) fn home(&self, limits: &Limits) -> Backing<'_> {
         match self {
-            SetAddress::Here(cells) => Backing::Here(cells.get_or(generation().into(), |parent| {
+            SetAddress::Here(cells) => Backing::Local(cells.get_or(generation().into(), |parent| {
                 parent.of_a_fork().unwrap_or_else(|| super::fresh_cell(limits))
             })),
-            SetAddress::There(remote) => Backing::There(remote),
+            SetAddress::There(remote) => Backing::Stored(remote),
         }
     }
 }

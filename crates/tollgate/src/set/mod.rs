@@ -139,8 +139,8 @@ impl LimitSet {
     }
 
     #[inline]
-    fn try_here(&self, cell: &Arc<BucketCell>, demand: &impl AsDemand) -> Result<Attempt<'_>, AcquireError> {
-        match self.take_at_once(cell, demand)? {
+    fn try_local(&self, cell: &Arc<BucketCell>, demand: &impl AsDemand) -> Result<Attempt<'_>, AcquireError> {
+        match self.try_fast(cell, demand)? {
             Ok((at, taken)) => Ok(Attempt::Admitted(Lease::bare(self, at, taken))),
             Err(uncommon) => self.try_uncommon(cell, demand, uncommon),
         }
@@ -153,7 +153,7 @@ impl LimitSet {
         demand: &impl AsDemand,
         uncommon: Uncommon,
     ) -> Result<Attempt<'_>, AcquireError> {
-        let costs = match self.look_closer(demand, uncommon)? {
+        let costs = match self.finish_slow(demand, uncommon)? {
             Ok(lease) => return Ok(Attempt::Admitted(lease)),
             Err(costs) => costs,
         };
@@ -165,22 +165,22 @@ impl LimitSet {
     }
 
     #[cold]
-    fn try_there<'a>(
+    fn try_stored<'a>(
         &'a self,
         remote: &'a StoredBacking,
         demand: &impl AsDemand,
     ) -> Reply<'a, Result<Attempt<'a>, AcquireError>> {
         let (priority, waiters_max) = (Priority::default(), self.0.waiters_max);
         let patience = WaitPolicy { waits: false, priority, deadline: None, waiters_max };
-        Reply::later(self.take_there(remote, OwnedDemand::of(demand), patience))
+        Reply::later(self.acquire_stored(remote, OwnedDemand::of(demand), patience))
     }
 
     /// Takes the demand if it is an ordinary one: of few limits in this process that nobody waits for, with nothing that
-    /// expires, and nobody to tell. Otherwise [`look_closer`](LimitSet::look_closer).
+    /// expires, and nobody to tell. Otherwise [`finish_slow`](LimitSet::finish_slow).
     ///
     /// Inlined, and what is rare is moved out of it: there is less to do than to call, and less to take than to move.
     #[inline(always)]
-    fn take_at_once(
+    fn try_fast(
         &self,
         cell: &BucketCell,
         demand: &impl AsDemand,
@@ -200,7 +200,7 @@ impl LimitSet {
 
     /// The lease, if the demand was taken, or what is to be taken.
     #[cold]
-    fn look_closer(
+    fn finish_slow(
         &self,
         demand: &impl AsDemand,
         uncommon: Uncommon,
@@ -265,8 +265,8 @@ impl LimitSet {
     /// [`AcquireError::Demand`] as for [`try_acquire`](LimitSet::try_acquire), and [`AcquireError::Store`].
     pub fn ready(&self, demand: impl AsDemand) -> Reply<'_, Result<Ready, AcquireError>> {
         match self.home() {
-            Backing::Here(cell) => Reply::ready(self.ready_here(cell, &demand)),
-            Backing::There(remote) => {
+            Backing::Local(cell) => Reply::ready(self.ready_here(cell, &demand)),
+            Backing::Stored(remote) => {
                 let wanted = OwnedDemand::of(&demand);
                 Reply::later(async move { remote.ready(self, &wanted).await })
             }
@@ -287,11 +287,11 @@ impl LimitSet {
     /// The store could not answer. A set in this process always does.
     pub fn peek(&self) -> Reply<'_, Result<SetStatus, StoreError>> {
         match self.home() {
-            Backing::Here(cell) => {
+            Backing::Local(cell) => {
                 let (limits, waiting, cooling_until) = cell.snapshot(&self.0.clock);
                 Reply::ready(Ok(SetStatus { limits, waiting, cooling_until }))
             }
-            Backing::There(remote) => Reply::later(remote.status()),
+            Backing::Stored(remote) => Reply::later(remote.status()),
         }
     }
 
@@ -299,8 +299,8 @@ impl LimitSet {
     /// of them here.
     pub fn limits(&self) -> Limits {
         match self.home() {
-            Backing::Here(cell) => cell.limits(),
-            Backing::There(remote) => remote.in_force().limits.without_cooldown(),
+            Backing::Local(cell) => cell.limits(),
+            Backing::Stored(remote) => remote.in_force().limits.without_cooldown(),
         }
     }
 
@@ -345,8 +345,8 @@ impl LimitSet {
             Err(error) => return Reply::ready(Err(LimitsError::from(error).into())),
         };
         match self.home() {
-            Backing::Here(cell) => Reply::ready(self.replace_here(cell, limit).map_err(ReplaceError::from)),
-            Backing::There(remote) => Reply::eager(remote.replace(limit)),
+            Backing::Local(cell) => Reply::ready(self.replace_here(cell, limit).map_err(ReplaceError::from)),
+            Backing::Stored(remote) => Reply::eager(remote.replace(limit)),
         }
     }
 
@@ -382,8 +382,8 @@ impl LimitSet {
     /// There is no limit of that name, or the store did not answer.
     pub fn remove(&self, limit: &str) -> Reply<'_, Result<(), ReplaceError>> {
         match self.home() {
-            Backing::Here(cell) => Reply::ready(self.remove_here(cell, limit).map_err(ReplaceError::from)),
-            Backing::There(remote) => Reply::eager(remote.remove(limit.into())),
+            Backing::Local(cell) => Reply::ready(self.remove_here(cell, limit).map_err(ReplaceError::from)),
+            Backing::Stored(remote) => Reply::eager(remote.remove(limit.into())),
         }
     }
 
@@ -409,7 +409,7 @@ impl LimitSet {
     pub fn cool_down(&self, duration: Duration) -> Reply<'_, Result<(), StoreError>> {
         let span = Span::covering(duration);
         match self.home() {
-            Backing::Here(cell) => {
+            Backing::Local(cell) => {
                 let now = self.0.clock.now();
                 let until = now + span;
                 let lasts_longer = cell.cooling_until(&self.0.clock).unwrap_or(now) < until;
@@ -419,7 +419,7 @@ impl LimitSet {
                 }
                 Reply::ready(Ok(()))
             }
-            Backing::There(remote) => Reply::eager(async move {
+            Backing::Stored(remote) => Reply::eager(async move {
                 if remote.cool_down(span).await? {
                     self.0.reporter.report(&Event::Cooldown { duration });
                 }
@@ -439,43 +439,43 @@ impl LimitSet {
     /// The store could not answer.
     pub fn end_cool_down(&self) -> Reply<'_, Result<(), StoreError>> {
         match self.home() {
-            Backing::Here(cell) => {
+            Backing::Local(cell) => {
                 cell.end_cool_down(&self.0.clock);
                 Reply::ready(Ok(()))
             }
-            Backing::There(remote) => Reply::eager(remote.end_cool_down()),
+            Backing::Stored(remote) => Reply::eager(remote.end_cool_down()),
         }
     }
 
     /// Who shares the set, if they open it: the threads and tasks of this process, or whoever reaches its store.
     pub fn reach(&self) -> Reach {
         match self.home() {
-            Backing::Here(_) => Reach::Process,
-            Backing::There(remote) => remote.reach(),
+            Backing::Local(_) => Reach::Process,
+            Backing::Stored(remote) => remote.reach(),
         }
     }
 
     /// Its name in its store; `None` for a set in this process.
     pub fn name(&self) -> Option<&str> {
         match self.home() {
-            Backing::Here(_) => None,
-            Backing::There(remote) => Some(&remote.name),
+            Backing::Local(_) => None,
+            Backing::Stored(remote) => Some(&remote.name),
         }
     }
 
     /// Whether it is in a store that was heard to be cooling: one that need not be asked first.
     pub(crate) fn is_said_to_cool(&self) -> bool {
         match self.home() {
-            Backing::Here(_) => false,
-            Backing::There(remote) => remote.is_cooling(),
+            Backing::Local(_) => false,
+            Backing::Stored(remote) => remote.is_cooling(),
         }
     }
 
     /// How many wait, of those that this process knows of.
     pub(crate) fn waiting(&self) -> usize {
         match self.home() {
-            Backing::Here(cell) => cell.snapshot(&self.0.clock).1,
-            Backing::There(remote) => remote.waiting(),
+            Backing::Local(cell) => cell.snapshot(&self.0.clock).1,
+            Backing::Stored(remote) => remote.waiting(),
         }
     }
 

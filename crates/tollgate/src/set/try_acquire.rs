@@ -34,8 +34,8 @@ impl<'a, D: AsDemand> TryAcquire<'a, D> {
     #[inline]
     pub fn wait(self) -> Result<Attempt<'a>, AcquireError> {
         match self.set.home() {
-            Backing::Here(cell) => self.set.try_here(cell, &self.demand),
-            Backing::There(remote) => self.set.try_there(remote, &self.demand).wait(),
+            Backing::Local(cell) => self.set.try_local(cell, &self.demand),
+            Backing::Stored(remote) => self.set.try_stored(remote, &self.demand).wait(),
         }
     }
 }
@@ -47,8 +47,8 @@ impl<'a, D: AsDemand> IntoFuture for TryAcquire<'a, D> {
     #[inline]
     fn into_future(self) -> Self::IntoFuture {
         match self.set.home() {
-            Backing::Here(cell) => Reply::ready(self.set.try_here(cell, &self.demand)),
-            Backing::There(remote) => self.set.try_there(remote, &self.demand),
+            Backing::Local(cell) => Reply::ready(self.set.try_local(cell, &self.demand)),
+            Backing::Stored(remote) => self.set.try_stored(remote, &self.demand),
         }
     }
 }

@@ -101,7 +101,7 @@ impl<J> JobQueue<J> {
             let replaced = place.map(|place| line.idle.swap_remove(place));
             match line.jobs.pop_front() {
                 Some(job) => {
-                    let entered = line.let_in(self.queue_max);
+                    let entered = line.admit_waiting(self.queue_max);
                     // A job that was let in may be one more than there are workers awake.
                     let idle = (!line.jobs.is_empty()).then(|| line.take_idle(&self.choose_idle)).flatten();
                     (Poll::Ready(Some(job)), replaced, [entered, idle])
@@ -125,7 +125,7 @@ impl<J> JobQueue<J> {
             if job.is_none() {
                 line.free += 1;
             }
-            (job, line.let_in(self.queue_max))
+            (job, line.admit_waiting(self.queue_max))
         };
         entered.into_iter().for_each(Waker::wake);
         job
@@ -183,7 +183,7 @@ impl<J> QueuedJob<J> {
     }
 
     /// Takes in the job of the first outside if there is room, and answers whom to wake.
-    fn let_in(&mut self, queue_max: usize) -> Option<Waker> {
+    fn admit_waiting(&mut self, queue_max: usize) -> Option<Waker> {
         if self.jobs.len() >= queue_max {
             return None;
         }
@@ -219,7 +219,7 @@ impl<J> Future for Entering<'_, J> {
                 PushOutcome::Closed(job) => Poll::Ready(Err(Rejected(job))),
                 PushOutcome::Full(job) => self.stand_outside(job, context),
             },
-            PushStage::Outside(spot) => self.look_again(spot, context),
+            PushStage::Outside(spot) => self.next_poll(spot, context),
             PushStage::Over => panic!("a job enters once"),
         }
     }
@@ -242,7 +242,7 @@ impl<J> Entering<'_, J> {
         Poll::Pending
     }
 
-    fn look_again(
+    fn next_poll(
         &mut self,
         spot: Arc<Spot<J>>,
         context: &mut Context<'_>,

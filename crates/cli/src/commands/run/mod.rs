@@ -50,7 +50,7 @@ pub(super) fn run(context: &Context, args: RunArgs) -> Result<Output> {
         let policy = "it runs by what the system says for that case (on_unavailable)";
         context.note(format_args!("the store did not answer; {policy}, without the limits of others"));
     }
-    let ended = if context.dry_run { ProcessEnd::NotRun } else { obey(context, &args) };
+    let ended = if context.dry_run { ProcessEnd::NotRun } else { execute(context, &args) };
     let refunded = settle(lease, &ended, &args);
     ended.tell(&args.command);
     if context.format == Format::Text && !context.dry_run {
@@ -75,7 +75,7 @@ fn say_if_lost(event: &Event<'_>) {
 }
 
 /// Runs the command to its end. Meanwhile the limiter keeps what it holds.
-fn obey(context: &Context, args: &RunArgs) -> ProcessEnd {
+fn execute(context: &Context, args: &RunArgs) -> ProcessEnd {
     let Some((program, rest)) = args.command.split_first() else { return ProcessEnd::NotRun };
     let mut command = Command::new(program);
     command.args(rest);

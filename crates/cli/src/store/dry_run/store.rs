@@ -26,7 +26,7 @@ impl Store for DryRunStore {
             let taken = Taken { at: clock.now(), remarks: 0 };
             let done = |step: &Step<'_>| match step.op {
                 Op::Take { .. } => StepOutcome::Taken(taken),
-                Op::Settle(_) | Op::SettleIfThere(_) => StepOutcome::Settled,
+                Op::Settle(_) | Op::SettleExisting(_) => StepOutcome::Settled,
                 Op::Renew(_) => StepOutcome::Renewed(true),
                 _ => StepOutcome::Changed,
             };
@@ -42,10 +42,10 @@ impl Store for DryRunStore {
         self.inner.peek(place)
     }
 
-    fn hand_over(&self, _: &Transaction<'_>) {}
+    fn apply_detached(&self, _: &Transaction<'_>) {}
 
-    fn new_holder(&self) -> u128 {
-        self.inner.new_holder()
+    fn new_holder_id(&self) -> u128 {
+        self.inner.new_holder_id()
     }
 
     fn new_living_holder(&self) -> u128 {
@@ -101,8 +101,8 @@ impl Backend for DryRunStore {
         Reply::ready(Ok(()))
     }
 
-    fn held_ahead(&self, limits: &Limits) -> Option<Vec<u64>> {
-        self.inner.held_ahead(limits)
+    fn prefetch_bounds(&self, limits: &Limits) -> Option<Vec<u64>> {
+        self.inner.prefetch_bounds(limits)
     }
 
     fn wait_queues(&self) -> &WaitQueues {

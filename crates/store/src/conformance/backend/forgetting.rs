@@ -109,7 +109,7 @@ fn a_lease_that_outlives_its_idle_bucket_is_charged_and_counted<B: Backend>(open
     let (costs, now) = (desk.costs(100), desk.hands.now());
     for ((who, at), used) in [over, under].into_iter().zip(taken).zip([700, 30]) {
         let usage = Usage { at, reserved: &costs, used: &[used], holder: None };
-        assert_eq!(desk.apply(who, Op::SettleIfThere(usage)), TxnOutcome::Done(vec![StepOutcome::Settled]));
+        assert_eq!(desk.apply(who, Op::SettleExisting(usage)), TxnOutcome::Done(vec![StepOutcome::Settled]));
     }
     for (who, left, counted) in [(over, 400, 600), (under, 1_000, -70)] {
         let key = Key::new(&[who.1, who.2]);
@@ -146,7 +146,7 @@ fn a_closed_namespace_makes_no_bucket<B: Backend>(open: &impl Fn(Clock) -> B) {
     assert_eq!(get(&desk.store, &record.key), None);
     let over = Usage { at: START, reserved: &costs, used: &[900, 0], holder: None };
     assert!(is_gone(&desk.apply_with(who, Op::Settle(over.clone()), &[])));
-    assert!(is_done(&desk.apply_with(who, Op::SettleIfThere(over), &[])), "what makes nothing is let pass");
+    assert!(is_done(&desk.apply_with(who, Op::SettleExisting(over), &[])), "what makes nothing is let pass");
     assert_eq!(desk.left(who), [1_000, 4]);
     assert_eq!(desk.used(who, Window::Month, START), None);
 }

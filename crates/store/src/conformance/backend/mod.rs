@@ -100,7 +100,10 @@ impl<B: Backend> BackendFixture<B> {
     fn settle(&self, whose: BucketName<'_>, at: Tick, reserved: u64, used: u64) {
         let costs = self.costs(reserved);
         let usage = Usage { at, reserved: &costs, used: &[used, 0], holder: None };
-        assert_eq!(self.apply(whose, Op::SettleIfThere(usage)), TxnOutcome::Done(vec![StepOutcome::Settled]));
+        assert_eq!(
+            self.apply(whose, Op::SettleExisting(usage)),
+            TxnOutcome::Done(vec![StepOutcome::Settled])
+        );
     }
 
     /// What is left of tpm and of slots.

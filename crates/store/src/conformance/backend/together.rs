@@ -70,7 +70,7 @@ fn a_call_whose_write_fails_its_test_is_not_applied<B: Backend>(open: &impl Fn(C
     let writes = [other, count_up(vec![Test::Exists])];
     let usage = tollgate_core::Usage { at, reserved: &costs, used: &[0, 0], holder: None };
     let take = Op::Take { costs: &costs, term: None };
-    for op in [take, Op::SettleIfThere(usage), Op::TopUp(&costs), Op::Reset] {
+    for op in [take, Op::SettleExisting(usage), Op::TopUp(&costs), Op::Reset] {
         assert_eq!(desk.apply_with(WHO, op, &writes), Err(RecordsError::Failed(1)));
         assert_eq!((desk.left(WHO), counted(&desk)), ([900, 3], None));
     }

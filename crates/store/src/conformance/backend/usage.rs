@@ -92,7 +92,7 @@ fn a_call_that_is_sent_again_is_counted_once<B: Backend>(open: &impl Fn(Clock) -
     let place = BucketRef { namespace: "usage", key: &key, limits: &desk.limits };
     let take = [Step { place, op: Op::Take { costs: &costs, term: None } }];
     let usage = Usage { at: START, reserved: &costs, used: &[3, 0], holder: None };
-    let settle = [Step { place, op: Op::SettleIfThere(usage) }];
+    let settle = [Step { place, op: Op::SettleExisting(usage) }];
     for (id, steps) in [(501, &take), (501, &take), (502, &settle), (502, &settle)] {
         let call = Transaction { id: Some(OpId(id)), steps, metered: true };
         desk.store.apply(&call).wait().expect("a store that is there answers");
@@ -251,7 +251,7 @@ fn many_at_once_are_counted_exactly<B: Backend>(open: &impl Fn(Clock) -> B) {
                         std::thread::yield_now();
                     }
                     let usage = Usage { at: START, reserved: &costs, used: &[1, 0], holder: None };
-                    let settle = [Step { place, op: Op::SettleIfThere(usage) }];
+                    let settle = [Step { place, op: Op::SettleExisting(usage) }];
                     let call = Transaction { id: None, steps: &settle, metered: true };
                     store.apply(&call).wait().expect("a store that is there answers");
                     if (thread + round) % 5 == 0 {

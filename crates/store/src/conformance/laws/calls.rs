@@ -112,7 +112,7 @@ fn a_call_handed_over_is_applied<S: Store>(open: &impl Fn(Clock) -> S) {
     let costs = limits.costs(&demand! { tpm: 40, slots: 1 }).expect("it fits");
     assert!(is_done(&apply(&store, 1, &[take(place, &costs)])));
     let usage = Usage { at: START, reserved: &costs, used: &[0, 0], holder: None };
-    store.hand_over(&Transaction {
+    store.apply_detached(&Transaction {
         id: None,
         steps: &[Step { place, op: Op::Settle(usage) }],
         metered: true,
@@ -128,7 +128,7 @@ fn a_call_handed_over_is_applied<S: Store>(open: &impl Fn(Clock) -> S) {
 
 fn two_holders_are_never_the_same<S: Store>(open: &impl Fn(Clock) -> S) {
     let store = open_at_start(open);
-    let ids = |_| (0..1_000).map(|_| store.new_holder()).collect::<Vec<u128>>();
+    let ids = |_| (0..1_000).map(|_| store.new_holder_id()).collect::<Vec<u128>>();
     let mut all: Vec<u128> = std::thread::scope(|scope| {
         let threads: Vec<_> = (0..4).map(|number| scope.spawn(move || ids(number))).collect();
         threads.into_iter().flat_map(|thread| thread.join().expect("no thread panics")).collect()

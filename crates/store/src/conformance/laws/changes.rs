@@ -25,7 +25,7 @@ fn a_top_up_repays_debt_and_never_overfills<S: Store>(open: &impl Fn(Clock) -> S
     let costs = limits.costs(&demand! { tpm: 50, slots: 1 }).expect("it fits");
     assert!(is_done(&apply(&store, 1, &[take(place, &costs)])));
     let usage = Usage { at: START, reserved: &costs, used: &[130, 1], holder: None };
-    apply(&store, 2, &[Step { place, op: Op::SettleIfThere(usage) }]);
+    apply(&store, 2, &[Step { place, op: Op::SettleExisting(usage) }]);
     assert!(is_done(&apply(
         &store,
         3,
@@ -101,7 +101,7 @@ fn what_is_changed_where_there_is_no_bucket_makes_none<S: Store>(open: &impl Fn(
     let place = place(&key, &limits);
     let costs = limits.costs(&demand! { tpm: 40 }).expect("it fits");
     let usage = Usage { at: START, reserved: &costs, used: &[90, 1], holder: None };
-    let settled = apply(&store, 1, &[Step { place, op: Op::SettleIfThere(usage) }]);
+    let settled = apply(&store, 1, &[Step { place, op: Op::SettleExisting(usage) }]);
     assert_eq!(settled, TxnOutcome::Done(vec![StepOutcome::Settled]));
     assert_eq!(available(&store, &place), [100, 2]);
     change(&store, 2, place, Op::TopUp(&costs));

@@ -170,8 +170,8 @@ impl<'a, T> WaitingTask<'a, T> {
 /// Whether a waiter of a set in a store has not yet heard from the store.
 fn is_asking(set: &LimitSet) -> bool {
     match set.home() {
-        Backing::Here(_) => false,
-        Backing::There(remote) => remote.backend.wait_queues().is_busy(),
+        Backing::Local(_) => false,
+        Backing::Stored(remote) => remote.backend.wait_queues().is_busy(),
     }
 }
 

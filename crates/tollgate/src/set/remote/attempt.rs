@@ -36,7 +36,7 @@ enum SetLoopStep<'a> {
 
 impl LimitSet {
     /// Takes what is wanted of a set in a store, or says why not. Waits as patiently as it is told to.
-    pub(in crate::set) async fn take_there<'a>(
+    pub(in crate::set) async fn acquire_stored<'a>(
         &'a self,
         remote: &'a StoredBacking,
         wanted: OwnedDemand,
@@ -82,7 +82,7 @@ impl<'a> SetAcquireLoop<'a, '_> {
                 priced = self.price()?;
             }
             let takes = takes(self.remote, &priced);
-            let next = match self.turn.is_held_up(|| std::iter::once(takes))? {
+            let next = match self.turn.must_queue(|| std::iter::once(takes))? {
                 true => self.wait_in_line(&priced).await?,
                 false => self.ask_store(&priced).await?,
             };
@@ -170,7 +170,7 @@ impl<'a> SetAcquireLoop<'a, '_> {
         let holds = limits.zip(costs.amounts()).any(|(limit, cost)| limit.is_resource() && *cost > 0);
         let ttl = self.set.lease_ttl().filter(|_| holds)?;
         let (heartbeats, backend) = (self.remote.settings.heartbeats, &*self.remote.backend);
-        Some(LeaseTerm { holder: heartbeats.new_holder(backend), ttl })
+        Some(LeaseTerm { holder: heartbeats.new_holder_id(backend), ttl })
     }
 
     fn admit(&self, priced: &Priced, done: Option<&StepOutcome>, term: Option<LeaseTerm>) -> Lease<'a> {

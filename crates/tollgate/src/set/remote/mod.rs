@@ -130,7 +130,7 @@ impl StoredBacking {
 
     /// An id for a call whose reply can be lost: only ever on the way from another host.
     fn call_id(&self) -> Option<OpId> {
-        (self.backend.reach() == Reach::Fleet).then(|| OpId(self.backend.new_holder()))
+        (self.backend.reach() == Reach::Fleet).then(|| OpId(self.backend.new_holder_id()))
     }
 }
 
