@@ -9,7 +9,7 @@ use tollgate_store::{
 };
 
 use crate::error::TxnAbort;
-use crate::key::{Key, KeyKind};
+use crate::key::{KeyKind, MapKey};
 use crate::layout::REVISION;
 use crate::limits::ShmLimitsCache;
 use crate::row::{RowParts, ShmRow, bucket_key};
@@ -104,8 +104,8 @@ pub(crate) fn close(tx: &mut Tx<'_>, namespace: &str) -> Result<(), TxnAbort> {
     Ok(())
 }
 
-fn closed_key(namespace: &str) -> Key {
-    Key::new(KeyKind::Closed).raw(namespace.as_bytes())
+fn closed_key(namespace: &str) -> MapKey {
+    MapKey::new(KeyKind::Closed).raw(namespace.as_bytes())
 }
 
 /// Whether a settlement counts though its bucket is not there: that was dropped because it was idle, not forgotten.

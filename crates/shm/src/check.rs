@@ -4,7 +4,7 @@ use std::collections::{HashMap, HashSet};
 
 use crate::alloc::words_of;
 use crate::error::TxnAbort;
-use crate::key::{Key, KeyKind};
+use crate::key::{KeyKind, MapKey};
 use crate::layout::{
     ARENA, BUCKETS, BUMP, CALLS, CHAINS, FREE, HEAD, SEGMENTS, SEGMENTS_MAX, SIZES_MAX, WAITING,
 };
@@ -93,7 +93,7 @@ fn check_order(tx: &Tx<'_>, found: &mut CheckFindings) -> Result<(), TxnAbort> {
 /// What the nodes of each kind lead to.
 fn check_kinds(tx: &Tx<'_>, known: &mut ShmLimitsCache, found: &mut CheckFindings) -> Result<(), TxnAbort> {
     for kind in KeyKind::ALL {
-        tx.scan(&Key::new(kind), None, false, |node, _| {
+        tx.scan(&MapKey::new(kind), None, false, |node, _| {
             let has_block = matches!(
                 kind,
                 KeyKind::Bucket | KeyKind::OfResource | KeyKind::Limits | KeyKind::Call | KeyKind::Record
@@ -124,7 +124,7 @@ fn check_table(tx: &Tx<'_>, found: &mut CheckFindings) -> Result<(), TxnAbort> {
     for chain in 0..tx.get(CHAINS)? {
         for entry in tx.entries(chain)? {
             let node = MapNode(tx.block_at(entry + NODE)?);
-            let key = Key::from_bytes(&tx.key_of(node)?);
+            let key = MapKey::from_bytes(&tx.key_of(node)?);
             if tx.value(node)? != entry || tx.find_entry(&key, tx.hash_of(&key))? != Some(entry) {
                 return Err(TxnAbort::Damaged("a bucket is not where it is looked for"));
             }

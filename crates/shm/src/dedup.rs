@@ -5,7 +5,7 @@ use tollgate_store::{OpId, StepOutcome};
 
 use crate::codec::{decode_outcome, encode_outcome};
 use crate::error::TxnAbort;
-use crate::key::{Key, KeyKind, KeyParts};
+use crate::key::{KeyKind, KeyParts, MapKey};
 use crate::layout::CALLS;
 use crate::tx::Tx;
 
@@ -18,12 +18,12 @@ const REMEMBERED_FOR: Span = Span::from_secs(600);
 /// How many are forgotten with each new one, if there are as many old ones. Two keep pace with any growth.
 const FORGOTTEN_AT_ONCE: usize = 2;
 
-fn by_id(id: OpId) -> Key {
-    Key::new(KeyKind::Call).raw(&id.0.to_be_bytes())
+fn by_id(id: OpId) -> MapKey {
+    MapKey::new(KeyKind::Call).raw(&id.0.to_be_bytes())
 }
 
-fn by_time(at: Tick, id: OpId) -> Key {
-    Key::new(KeyKind::CallAt).raw(&at.as_micros().to_be_bytes()).raw(&id.0.to_be_bytes())
+fn by_time(at: Tick, id: OpId) -> MapKey {
+    MapKey::new(KeyKind::CallAt).raw(&at.as_micros().to_be_bytes()).raw(&id.0.to_be_bytes())
 }
 
 impl Tx<'_> {
@@ -54,7 +54,7 @@ impl Tx<'_> {
     }
 
     fn forget_old_call(&mut self, now: Tick) -> Result<(), TxnAbort> {
-        let Some((_, oldest)) = self.first(&Key::new(KeyKind::CallAt))? else { return Ok(()) };
+        let Some((_, oldest)) = self.first(&MapKey::new(KeyKind::CallAt))? else { return Ok(()) };
         let parts = KeyParts::of(&oldest).and_then(|mut parts| Some((parts.number()?, parts.number()?)));
         let (at, id) = parts.ok_or(TxnAbort::Damaged("a call that is remembered has no key"))?;
         let (at, id) = (Tick::from_micros(u64::from_be_bytes(at)), OpId(u128::from_be_bytes(id)));

@@ -57,31 +57,31 @@ const INLINE: usize = 120;
 
 /// A key, on the stack unless it is long.
 #[derive(Clone)]
-pub(crate) struct Key {
+pub(crate) struct MapKey {
     inline: [u8; INLINE],
     len: usize,
     heap: Option<Vec<u8>>,
 }
 
-impl Key {
+impl MapKey {
     #[inline]
-    pub(crate) fn new(kind: KeyKind) -> Key {
+    pub(crate) fn new(kind: KeyKind) -> MapKey {
         let mut inline = [0; INLINE];
         inline[0] = kind as u8;
-        Key { inline, len: 1, heap: None }
+        MapKey { inline, len: 1, heap: None }
     }
 
     /// A part that others follow.
     #[inline]
     #[must_use]
-    pub(crate) fn part(self, part: &str) -> Key {
+    pub(crate) fn part(self, part: &str) -> MapKey {
         self.start_of_part(part).raw(&[0, 1])
     }
 
     /// What parts begin with that start with this.
     #[inline]
     #[must_use]
-    pub(crate) fn start_of_part(mut self, part: &str) -> Key {
+    pub(crate) fn start_of_part(mut self, part: &str) -> MapKey {
         let mut rest = part.as_bytes();
         while let Some(zero) = rest.iter().position(|byte| *byte == 0) {
             self = self.raw(&rest[..zero]).raw(&[0, 255]);
@@ -93,7 +93,7 @@ impl Key {
     /// The last part, which nothing follows, or a number of fixed length.
     #[inline]
     #[must_use]
-    pub(crate) fn raw(mut self, bytes: &[u8]) -> Key {
+    pub(crate) fn raw(mut self, bytes: &[u8]) -> MapKey {
         match (&mut self.heap, self.inline.get_mut(self.len..self.len + bytes.len())) {
             (Some(heap), _) => heap.extend_from_slice(bytes),
             (None, Some(place)) => place.copy_from_slice(bytes),
@@ -132,7 +132,7 @@ impl Key {
     }
 
     /// The least key that is greater than all that start with this one. There is one, because no kind is 255.
-    pub(crate) fn behind(&self) -> Key {
+    pub(crate) fn behind(&self) -> MapKey {
         let mut bytes = self.bytes().to_vec();
         while bytes.last() == Some(&u8::MAX) {
             bytes.pop();
@@ -140,11 +140,11 @@ impl Key {
         if let Some(last) = bytes.last_mut() {
             *last += 1;
         }
-        Key::from_bytes(&bytes)
+        MapKey::from_bytes(&bytes)
     }
 
-    pub(crate) fn from_bytes(bytes: &[u8]) -> Key {
-        let empty = Key { inline: [0; INLINE], len: 0, heap: None };
+    pub(crate) fn from_bytes(bytes: &[u8]) -> MapKey {
+        let empty = MapKey { inline: [0; INLINE], len: 0, heap: None };
         empty.raw(bytes)
     }
 }
@@ -154,7 +154,7 @@ pub(crate) struct KeyParts<'a>(&'a [u8]);
 
 impl<'a> KeyParts<'a> {
     /// Those of a key that has such a beginning.
-    pub(crate) fn behind(bytes: &'a [u8], beginning: &Key) -> Option<KeyParts<'a>> {
+    pub(crate) fn behind(bytes: &'a [u8], beginning: &MapKey) -> Option<KeyParts<'a>> {
         bytes.strip_prefix(beginning.bytes()).map(KeyParts)
     }
 
@@ -203,10 +203,11 @@ mod tests {
         let pairs: Vec<(&str, &str)> = pairs.collect();
         for one in &pairs {
             for two in &pairs {
-                let key = |pair: &(&str, &str)| Key::new(KeyKind::Record).part(pair.0).raw(pair.1.as_bytes());
+                let key =
+                    |pair: &(&str, &str)| MapKey::new(KeyKind::Record).part(pair.0).raw(pair.1.as_bytes());
                 assert_eq!(key(one).bytes().cmp(key(two).bytes()), one.cmp(two), "{one:?} {two:?}");
             }
-            let key = Key::new(KeyKind::Place).part(one.0).part(one.1).raw(b"x");
+            let key = MapKey::new(KeyKind::Place).part(one.0).part(one.1).raw(b"x");
             let mut parts = KeyParts::of(key.bytes()).unwrap();
             assert_eq!((parts.part().as_deref(), parts.part().as_deref()), (Some(one.0), Some(one.1)));
             assert_eq!(parts.rest(), b"x");
@@ -217,7 +218,7 @@ mod tests {
     fn long_keys_are_as_good_as_short_ones() {
         for len in [0, 1, 100, 119, 120, 121, 5_000] {
             let text = "x".repeat(len);
-            let key = Key::new(KeyKind::Bucket).part(&text).raw(b"end");
+            let key = MapKey::new(KeyKind::Bucket).part(&text).raw(b"end");
             let mut parts = KeyParts::of(key.bytes()).unwrap();
             assert_eq!(parts.part(), Some(text));
             assert_eq!(parts.rest(), b"end");
@@ -227,9 +228,9 @@ mod tests {
 
     #[test]
     fn what_is_behind_a_beginning_is_behind_all_that_begin_so() {
-        let key = Key::new(KeyKind::Record).raw(&[7, 255, 255]);
+        let key = MapKey::new(KeyKind::Record).raw(&[7, 255, 255]);
         assert_eq!(key.behind().bytes(), [KeyKind::Record as u8, 8]);
-        let key = Key::new(KeyKind::Record).raw(b"ab");
+        let key = MapKey::new(KeyKind::Record).raw(b"ab");
         assert_eq!(key.behind().bytes(), [KeyKind::Record as u8, b'a', b'c']);
     }
 }

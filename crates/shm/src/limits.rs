@@ -5,7 +5,7 @@ use hashbrown::HashMap;
 use tollgate_core::Limits;
 
 use crate::error::TxnAbort;
-use crate::key::{Key, KeyKind};
+use crate::key::{KeyKind, MapKey};
 use crate::layout::LIMITS_GONE;
 use crate::ordered::MapNode;
 use crate::tx::Tx;
@@ -35,8 +35,8 @@ fn text_of(limits: &Limits) -> String {
     if limits.version() == 0 { limits.to_text() } else { limits.clone().at_version(0).to_text() }
 }
 
-fn key_of(text: &str) -> Key {
-    Key::new(KeyKind::Limits).raw(text.as_bytes())
+fn key_of(text: &str) -> MapKey {
+    MapKey::new(KeyKind::Limits).raw(text.as_bytes())
 }
 
 #[inline]
@@ -127,7 +127,7 @@ impl ShmLimitsCache {
     /// One user less. Limits that nobody uses are gone.
     pub(crate) fn drop_user(&mut self, tx: &mut Tx<'_>, block: u64) -> Result<(), TxnAbort> {
         if tx.add(block + USERS, -1)? == 0 {
-            let key = Key::from_bytes(&tx.key_of(MapNode(tx.block_at(block + TEXT)?))?);
+            let key = MapKey::from_bytes(&tx.key_of(MapNode(tx.block_at(block + TEXT)?))?);
             tx.remove(&key)?;
             tx.free(block);
             self.clear();

@@ -9,7 +9,7 @@ use std::cmp::Ordering;
 
 use crate::alloc::words_for;
 use crate::error::TxnAbort;
-use crate::key::Key;
+use crate::key::MapKey;
 use crate::layout::{HEAD, hash};
 use crate::tx::Tx;
 
@@ -39,7 +39,7 @@ impl Tx<'_> {
     }
 
     /// The value at a key.
-    pub(crate) fn find(&self, key: &Key) -> Result<Option<(MapNode, u64)>, TxnAbort> {
+    pub(crate) fn find(&self, key: &MapKey) -> Result<Option<(MapNode, u64)>, TxnAbort> {
         let (_, node) = self.path(key)?;
         match node {
             Some(node) if self.compare(node, key)? == Ordering::Equal => Ok(Some((node, self.value(node)?))),
@@ -63,7 +63,7 @@ impl Tx<'_> {
     }
 
     /// Puts a value at a key that is not there yet.
-    pub(crate) fn insert(&mut self, key: &Key, value: u64) -> Result<MapNode, TxnAbort> {
+    pub(crate) fn insert(&mut self, key: &MapKey, value: u64) -> Result<MapNode, TxnAbort> {
         let (path, next) = self.path(key)?;
         let height = self.height_for(key);
         let len = key.bytes().len() as u64;
@@ -87,7 +87,7 @@ impl Tx<'_> {
     }
 
     /// Takes a key out, and answers its value; `None` if it is not there.
-    pub(crate) fn remove(&mut self, key: &Key) -> Result<Option<u64>, TxnAbort> {
+    pub(crate) fn remove(&mut self, key: &MapKey) -> Result<Option<u64>, TxnAbort> {
         let (path, node) = self.path(key)?;
         let Some(node) = node else { return Ok(None) };
         if self.compare(node, key)? != Ordering::Equal {
@@ -121,7 +121,7 @@ impl Tx<'_> {
     }
 
     /// The first node whose key starts with this.
-    pub(crate) fn first(&self, beginning: &Key) -> Result<Option<(MapNode, Vec<u8>)>, TxnAbort> {
+    pub(crate) fn first(&self, beginning: &MapKey) -> Result<Option<(MapNode, Vec<u8>)>, TxnAbort> {
         let mut found = None;
         self.scan(beginning, None, false, |node, key| {
             found = Some((node, key));
@@ -134,8 +134,8 @@ impl Tx<'_> {
     /// `backwards`, for as long as `go_on` answers yes.
     pub(crate) fn scan(
         &self,
-        beginning: &Key,
-        after: Option<&Key>,
+        beginning: &MapKey,
+        after: Option<&MapKey>,
         backwards: bool,
         mut go_on: impl FnMut(MapNode, Vec<u8>) -> Result<bool, TxnAbort>,
     ) -> Result<(), TxnAbort> {
@@ -157,7 +157,7 @@ impl Tx<'_> {
         Err(TxnAbort::Damaged("its keys go round in a circle"))
     }
 
-    fn first_behind(&self, beginning: &Key, after: Option<&Key>) -> Result<Option<MapNode>, TxnAbort> {
+    fn first_behind(&self, beginning: &MapKey, after: Option<&MapKey>) -> Result<Option<MapNode>, TxnAbort> {
         let after = after.filter(|after| after.bytes() >= beginning.bytes());
         let (_, node) = self.path(after.unwrap_or(beginning))?;
         match (node, after) {
@@ -168,7 +168,7 @@ impl Tx<'_> {
         }
     }
 
-    fn last_before(&self, beginning: &Key, after: Option<&Key>) -> Result<Option<MapNode>, TxnAbort> {
+    fn last_before(&self, beginning: &MapKey, after: Option<&MapKey>) -> Result<Option<MapNode>, TxnAbort> {
         let end = beginning.behind();
         let end = after.filter(|after| after.bytes() < end.bytes()).unwrap_or(&end);
         let (path, _) = self.path(end)?;
@@ -177,7 +177,7 @@ impl Tx<'_> {
 
     /// The way to the first node whose key is not less, and that node.
     #[inline]
-    fn path(&self, key: &Key) -> Result<(Path, Option<MapNode>), TxnAbort> {
+    fn path(&self, key: &MapKey) -> Result<(Path, Option<MapNode>), TxnAbort> {
         key.with_words(|words, len| {
             let mut at = self.block_at(HEAD)?;
             let (mut path, mut next) = ([at; HEIGHT_MAX as usize], None);
@@ -212,7 +212,7 @@ impl Tx<'_> {
         Ok(Some(self.link_at(node + LINKS + level)?).filter(|next| *next != 0).map(MapNode))
     }
 
-    fn compare(&self, node: MapNode, key: &Key) -> Result<Ordering, TxnAbort> {
+    fn compare(&self, node: MapNode, key: &MapKey) -> Result<Ordering, TxnAbort> {
         key.with_words(|words, len| self.compare_words(node, words, len))
     }
 
@@ -240,7 +240,7 @@ impl Tx<'_> {
         Ok((len, height))
     }
 
-    fn height_for(&self, key: &Key) -> u64 {
+    fn height_for(&self, key: &MapKey) -> u64 {
         let hash = key.with_words(|words, len| hash(!self.arena.seed, words, len));
         (1 + u64::from(hash.trailing_zeros()) / 2).min(HEIGHT_MAX)
     }

@@ -6,7 +6,7 @@ use tollgate_store::records::{Cursor, Index, Item, ItemKey, PAGE_MAX, Page, Quer
 
 use crate::codec::{expires, index_number, item_bytes, item_from};
 use crate::error::TxnAbort;
-use crate::key::{Key, KeyKind, KeyParts};
+use crate::key::{KeyKind, KeyParts, MapKey};
 use crate::ordered::MapNode;
 use crate::tx::Tx;
 
@@ -14,18 +14,18 @@ use crate::tx::Tx;
 /// cannot pile up.
 const EXPIRED_AT_ONCE: usize = 4;
 
-fn record_key(key: &ItemKey) -> Key {
-    Key::new(KeyKind::Record).part(&key.partition).raw(key.sort.as_bytes())
+fn record_key(key: &ItemKey) -> MapKey {
+    MapKey::new(KeyKind::Record).part(&key.partition).raw(key.sort.as_bytes())
 }
 
-fn place_key(index: Index, place: &ItemKey, key: &ItemKey) -> Key {
+fn place_key(index: Index, place: &ItemKey, key: &ItemKey) -> MapKey {
     let beginning =
-        Key::new(KeyKind::Place).raw(&[index_number(index)]).part(&place.partition).part(&place.sort);
+        MapKey::new(KeyKind::Place).raw(&[index_number(index)]).part(&place.partition).part(&place.sort);
     beginning.part(&key.partition).raw(key.sort.as_bytes())
 }
 
-fn expiry_key(expires: Tick, key: &ItemKey) -> Key {
-    let at = Key::new(KeyKind::Expiry).raw(&expires.as_micros().to_be_bytes());
+fn expiry_key(expires: Tick, key: &ItemKey) -> MapKey {
+    let at = MapKey::new(KeyKind::Expiry).raw(&expires.as_micros().to_be_bytes());
     at.part(&key.partition).raw(key.sort.as_bytes())
 }
 
@@ -136,7 +136,7 @@ impl Tx<'_> {
 
     fn drop_expired(&mut self, now: Tick) -> Result<(), TxnAbort> {
         for _ in 0..EXPIRED_AT_ONCE {
-            let Some((_, first)) = self.first(&Key::new(KeyKind::Expiry))? else { return Ok(()) };
+            let Some((_, first)) = self.first(&MapKey::new(KeyKind::Expiry))? else { return Ok(()) };
             let mut parts = KeyParts::of(&first).ok_or(TxnAbort::Damaged("an expiry has no key"))?;
             let at = parts.number().ok_or(TxnAbort::Damaged("an expiry has no time"))?;
             if Tick::from_micros(u64::from_be_bytes(at)) > now {
@@ -146,7 +146,7 @@ impl Tx<'_> {
             match self.stored(&key) {
                 Ok(Some(item)) => self.replace(&key, Some(&item), None)?,
                 // One that cannot be read is left alone: whoever asks for it is told.
-                _ => drop(self.remove(&Key::from_bytes(&first))?),
+                _ => drop(self.remove(&MapKey::from_bytes(&first))?),
             }
         }
         Ok(())
@@ -155,7 +155,7 @@ impl Tx<'_> {
     /// The records of a partition, in the order of their sort keys.
     pub(crate) fn query(&self, query: &Query, now: Tick) -> Result<Page<Item>, TxnAbort> {
         let after = query.after.as_ref().map(Cursor::parts::<1>).transpose()?;
-        let partition = Key::new(KeyKind::Record).part(&query.partition);
+        let partition = MapKey::new(KeyKind::Record).part(&query.partition);
         let beginning = partition.clone().raw(query.prefix.as_bytes());
         let after = after.map(|[sort]| partition.clone().raw(sort.as_bytes()));
         let (limit, mut items) = (limit(query), Vec::new());
@@ -182,7 +182,7 @@ impl Tx<'_> {
             return self.find_in_namespace(query, now);
         }
         let after = query.after.as_ref().map(Cursor::parts::<3>).transpose()?;
-        let partition = Key::new(KeyKind::Place).raw(&[index_number(index)]).part(&query.partition);
+        let partition = MapKey::new(KeyKind::Place).raw(&[index_number(index)]).part(&query.partition);
         let beginning = partition.clone().start_of_part(&query.prefix);
         let after = after
             .map(|[place, record, sort]| partition.clone().part(place).part(record).raw(sort.as_bytes()));
@@ -210,8 +210,8 @@ impl Tx<'_> {
         }
         let after = query.after.as_ref().map(Cursor::parts::<2>).transpose()?;
         let after =
-            after.map(|[partition, sort]| Key::new(KeyKind::Record).part(partition).raw(sort.as_bytes()));
-        let beginning = Key::new(KeyKind::Record).start_of_part(prefix);
+            after.map(|[partition, sort]| MapKey::new(KeyKind::Record).part(partition).raw(sort.as_bytes()));
+        let beginning = MapKey::new(KeyKind::Record).start_of_part(prefix);
         let (limit, mut found) = (limit(query), Vec::new());
         self.scan(&beginning, after.as_ref(), query.newest_first, |node, key| {
             let parts = KeyParts::of(&key).ok_or(TxnAbort::Damaged("a record has no key"))?;

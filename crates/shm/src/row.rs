@@ -6,10 +6,10 @@
 
 use tollgate_core::{Bucket, Limits, Tick};
 use tollgate_store::usage::Sums;
-use tollgate_store::{Key as BucketKey, StoredBucket};
+use tollgate_store::{Key, StoredBucket};
 
 use crate::error::TxnAbort;
-use crate::key::{Key, KeyKind};
+use crate::key::{KeyKind, MapKey};
 use crate::limits::ShmLimitsCache;
 use crate::ordered::MapNode;
 use crate::table::NODE;
@@ -47,14 +47,14 @@ pub(crate) enum RowParts {
 
 /// The key of a bucket in the ordered map and in the table.
 #[inline]
-pub(crate) fn bucket_key(namespace: &str, key: &BucketKey) -> Key {
-    Key::new(KeyKind::Bucket).part(namespace).raw(key.as_bytes())
+pub(crate) fn bucket_key(namespace: &str, key: &Key) -> MapKey {
+    MapKey::new(KeyKind::Bucket).part(namespace).raw(key.as_bytes())
 }
 
 /// The key of a bucket among those of its resource, if it has one.
-pub(crate) fn resource_key(namespace: &str, key: &BucketKey) -> Option<Key> {
+pub(crate) fn resource_key(namespace: &str, key: &Key) -> Option<MapKey> {
     let (_, resource) = key.pair()?;
-    Some(Key::new(KeyKind::OfResource).part(namespace).part(resource).raw(key.as_bytes()))
+    Some(MapKey::new(KeyKind::OfResource).part(namespace).part(resource).raw(key.as_bytes()))
 }
 
 impl ShmRow {
@@ -108,7 +108,7 @@ impl ShmRow {
         &self,
         tx: &mut Tx<'_>,
         known: &mut ShmLimitsCache,
-        (namespace, key): (&str, &BucketKey),
+        (namespace, key): (&str, &Key),
     ) -> Result<(), TxnAbort> {
         let room = self.room_needed();
         let entry = tx.alloc(NUMBERS + room * 2)?;
@@ -150,16 +150,16 @@ pub(crate) fn remove(tx: &mut Tx<'_>, known: &mut ShmLimitsCache, entry: u64) ->
 }
 
 /// Where a bucket is.
-pub(crate) fn address(tx: &Tx<'_>, entry: u64) -> Result<(String, BucketKey), TxnAbort> {
+pub(crate) fn address(tx: &Tx<'_>, entry: u64) -> Result<(String, Key), TxnAbort> {
     address_of(&tx.key_of(MapNode(tx.block_at(entry + NODE)?))?)
         .ok_or(TxnAbort::Damaged("the key of a bucket is none"))
 }
 
 /// What the key of a bucket in the ordered map says.
-pub(crate) fn address_of(key: &[u8]) -> Option<(String, BucketKey)> {
+pub(crate) fn address_of(key: &[u8]) -> Option<(String, Key)> {
     let mut parts = crate::key::KeyParts::of(key)?;
     let namespace = parts.part()?;
-    Some((namespace, BucketKey::from_bytes(parts.rest())))
+    Some((namespace, Key::from_bytes(parts.rest())))
 }
 
 /// The blocks that belong to a bucket: itself, and its state if that is apart; and the limits that it uses.

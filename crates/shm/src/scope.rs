@@ -3,13 +3,11 @@
 use tollgate_core::Tick;
 use tollgate_store::records::{Cursor, Item, ItemKey, PAGE_MAX, Page};
 use tollgate_store::usage::bucket_of_usage;
-use tollgate_store::{
-    Activity, BucketStatus, FORGET_MAX, Key as BucketKey, LivenessCache, Scope, forgotten_write,
-};
+use tollgate_store::{Activity, BucketStatus, FORGET_MAX, Key, LivenessCache, Scope, forgotten_write};
 
 use crate::apply;
 use crate::error::TxnAbort;
-use crate::key::{Key, KeyKind, KeyParts};
+use crate::key::{KeyKind, KeyParts, MapKey};
 use crate::limits::ShmLimitsCache;
 use crate::records::page;
 use crate::row::{self, RowParts, ShmRow};
@@ -20,16 +18,14 @@ const WRITTEN_AT_ONCE: usize = 50;
 const SEEN_AT_ONCE: usize = 2_000;
 
 /// What the keys of a scope begin with: before the key of the bucket, and with as much of it as is given.
-fn beginning(namespace: &str, scope: Scope<'_>) -> (Key, Key) {
-    let all = Key::new(KeyKind::Bucket).part(namespace);
+fn beginning(namespace: &str, scope: Scope<'_>) -> (MapKey, MapKey) {
+    let all = MapKey::new(KeyKind::Bucket).part(namespace);
     match scope {
         Scope::All => (all.clone(), all),
-        Scope::Entity(entity) => (all.clone(), all.raw(BucketKey::new(&[entity]).as_bytes())),
-        Scope::Bucket(entity, resource) => {
-            (all.clone(), all.raw(BucketKey::new(&[entity, resource]).as_bytes()))
-        }
+        Scope::Entity(entity) => (all.clone(), all.raw(Key::new(&[entity]).as_bytes())),
+        Scope::Bucket(entity, resource) => (all.clone(), all.raw(Key::new(&[entity, resource]).as_bytes())),
         Scope::Resource(resource) => {
-            let all = Key::new(KeyKind::OfResource).part(namespace).part(resource);
+            let all = MapKey::new(KeyKind::OfResource).part(namespace).part(resource);
             (all.clone(), all)
         }
     }
@@ -39,15 +35,15 @@ fn beginning(namespace: &str, scope: Scope<'_>) -> (Key, Key) {
 fn each(
     tx: &Tx<'_>,
     (namespace, scope): (&str, Scope<'_>),
-    after: Option<&BucketKey>,
-    mut go_on: impl FnMut(BucketKey, u64) -> Result<bool, TxnAbort>,
+    after: Option<&Key>,
+    mut go_on: impl FnMut(Key, u64) -> Result<bool, TxnAbort>,
 ) -> Result<(), TxnAbort> {
     let (all, beginning) = beginning(namespace, scope);
     let after = after.map(|key| all.clone().raw(key.as_bytes()));
     tx.scan(&beginning, after.as_ref(), false, |node, key| {
         let parts =
             KeyParts::behind(&key, &all).ok_or(TxnAbort::Damaged("a bucket is under another's key"))?;
-        let key = BucketKey::from_bytes(parts.rest());
+        let key = Key::from_bytes(parts.rest());
         let is_in = match scope {
             Scope::Bucket(entity, resource) => key.pair() == Some((entity, resource)),
             _ => true,
@@ -65,7 +61,7 @@ pub(crate) fn buckets(
     limit: usize,
     now: Tick,
 ) -> Result<Page<BucketStatus>, TxnAbort> {
-    let after = after.map(Cursor::parts::<2>).transpose()?.map(|parts| BucketKey::new(&parts));
+    let after = after.map(Cursor::parts::<2>).transpose()?.map(|parts| Key::new(&parts));
     let (limit, mut statuses, mut census) = (limit.clamp(1, PAGE_MAX), Vec::new(), LivenessCache::default());
     each(tx, scope, after.as_ref(), |key, entry| {
         // Keys that are no pair are none of these.
@@ -88,9 +84,9 @@ pub(crate) fn activity(
     tx: &Tx<'_>,
     known: &mut ShmLimitsCache,
     scope: (&str, Scope<'_>),
-    after: Option<&BucketKey>,
+    after: Option<&Key>,
     now: Tick,
-) -> Result<(Vec<Activity>, Option<BucketKey>), TxnAbort> {
+) -> Result<(Vec<Activity>, Option<Key>), TxnAbort> {
     let (mut seen, mut found, mut last, mut census) = (0, Vec::new(), None, LivenessCache::default());
     each(tx, scope, after, |key, entry| {
         seen += 1;
@@ -120,7 +116,7 @@ pub(crate) fn usage_at(
 ) -> Result<Option<Item>, TxnAbort> {
     let there = tx.record(key, now)?;
     let Some((namespace, entity, resource)) = bucket_of_usage(key) else { return Ok(there) };
-    let bucket = row::bucket_key(namespace, &BucketKey::new(&[entity, resource]));
+    let bucket = row::bucket_key(namespace, &Key::new(&[entity, resource]));
     let Some(entry) = tx.find_entry(&bucket, tx.hash_of(&bucket))? else { return Ok(there) };
     match ShmRow::read(tx, known, entry, None, RowParts::BucketAndUsage)?.usage {
         Some(sums) => Ok(sums.added_to(key, there, &tx.arena.usage_retention)),
@@ -133,7 +129,7 @@ pub(crate) fn forget(
     tx: &mut Tx<'_>,
     known: &mut ShmLimitsCache,
     (namespace, scope): (&str, Scope<'_>),
-) -> Result<Vec<BucketKey>, TxnAbort> {
+) -> Result<Vec<Key>, TxnAbort> {
     let mut found = Vec::new();
     each(tx, (namespace, scope), None, |key, entry| {
         found.push((key, entry));
@@ -163,9 +159,9 @@ pub(crate) fn write_usage(
     tx: &mut Tx<'_>,
     known: &mut ShmLimitsCache,
     (namespace, scope): (&str, Scope<'_>),
-    after: Option<&BucketKey>,
+    after: Option<&Key>,
     now: Tick,
-) -> Result<Option<BucketKey>, TxnAbort> {
+) -> Result<Option<Key>, TxnAbort> {
     let (mut seen, mut found, mut last) = (0, Vec::new(), None);
     each(tx, (namespace, scope), after, |key, entry| {
         seen += 1;

@@ -5,7 +5,7 @@
 //! segments, each as large as all before it together, so that none ever moves.
 
 use crate::error::TxnAbort;
-use crate::key::Key;
+use crate::key::MapKey;
 use crate::layout::{BUCKETS, CHAINS, SEGMENTS, SEGMENTS_MAX, hash};
 use crate::ordered::MapNode;
 use crate::tx::Tx;
@@ -27,13 +27,13 @@ impl Tx<'_> {
 
     /// The hash of the key of a bucket.
     #[inline]
-    pub(crate) fn hash_of(&self, key: &Key) -> u64 {
+    pub(crate) fn hash_of(&self, key: &MapKey) -> u64 {
         key.with_words(|words, len| hash(self.arena.seed, words, len))
     }
 
     /// The entry with this key.
     #[inline]
-    pub(crate) fn find_entry(&self, key: &Key, hash: u64) -> Result<Option<u64>, TxnAbort> {
+    pub(crate) fn find_entry(&self, key: &MapKey, hash: u64) -> Result<Option<u64>, TxnAbort> {
         let mut entry = self.link_at(self.chain_of(hash)?)?;
         for _ in 0..self.steps_max() {
             if entry == 0 {

@@ -6,10 +6,10 @@
 //! leaves it behind.
 
 use tollgate_core::Tick;
-use tollgate_store::{Key as BucketKey, QueueKey, Rank};
+use tollgate_store::{Key, QueueKey, Rank};
 
 use crate::error::TxnAbort;
-use crate::key::{Key, KeyKind, KeyParts};
+use crate::key::{KeyKind, KeyParts, MapKey};
 use crate::layout::WAITING;
 use crate::process_slots::{Liveness, ProcessSlot};
 use crate::tx::Tx;
@@ -44,23 +44,23 @@ pub(crate) struct QueueHead {
     pub(crate) suspects: Vec<(Rank, Liveness)>,
 }
 
-fn bucket_part(kind: KeyKind, namespace: &str, bucket: &BucketKey) -> Key {
+fn bucket_part(kind: KeyKind, namespace: &str, bucket: &Key) -> MapKey {
     let bytes = bucket.as_bytes();
     // Behind its length, so that no bucket is found among those that begin like it.
-    Key::new(kind).part(namespace).raw(&(bytes.len() as u32).to_be_bytes()).raw(bytes)
+    MapKey::new(kind).part(namespace).raw(&(bytes.len() as u32).to_be_bytes()).raw(bytes)
 }
 
-fn queue_part(kind: KeyKind, key: &QueueKey) -> Key {
+fn queue_part(kind: KeyKind, key: &QueueKey) -> MapKey {
     bucket_part(kind, &key.namespace, &key.bucket).part(&key.limit)
 }
 
-fn waiter_key(key: &QueueKey, rank: Rank) -> Key {
+fn waiter_key(key: &QueueKey, rank: Rank) -> MapKey {
     let due = rank.due.as_micros().to_be_bytes();
     queue_part(KeyKind::Waiter, key).raw(&due).raw(&rank.ticket.to_be_bytes())
 }
 
-fn notes_of(slot: ProcessSlot) -> Key {
-    Key::new(KeyKind::Note).raw(&slot.0.to_be_bytes())
+fn notes_of(slot: ProcessSlot) -> MapKey {
+    MapKey::new(KeyKind::Note).raw(&slot.0.to_be_bytes())
 }
 
 /// Returns how many waiters are in a queue.
@@ -69,7 +69,7 @@ pub(crate) fn length(tx: &Tx<'_>, key: &QueueKey) -> Result<u64, TxnAbort> {
 }
 
 /// Returns the limits of a bucket that have a queue.
-pub(crate) fn limits(tx: &Tx<'_>, namespace: &str, bucket: &BucketKey) -> Result<Vec<Box<str>>, TxnAbort> {
+pub(crate) fn limits(tx: &Tx<'_>, namespace: &str, bucket: &Key) -> Result<Vec<Box<str>>, TxnAbort> {
     let (beginning, mut limits) = (bucket_part(KeyKind::Queue, namespace, bucket), Vec::new());
     tx.scan(&beginning, None, false, |_, key| {
         let limit = KeyParts::behind(&key, &beginning).and_then(|mut parts| parts.part());
@@ -160,10 +160,10 @@ pub(crate) fn take_notes(tx: &mut Tx<'_>, slot: ProcessSlot) -> Result<Vec<Queue
     })?;
     let mut notes = Vec::new();
     for key in keys {
-        tx.remove(&Key::from_bytes(&key))?;
+        tx.remove(&MapKey::from_bytes(&key))?;
         let queue = KeyParts::behind(&key, &beginning).and_then(|mut parts| {
             let (namespace, limit) = (parts.part()?.into(), parts.part()?.into());
-            Some(QueueKey { namespace, limit, bucket: BucketKey::from_bytes(parts.rest()) })
+            Some(QueueKey { namespace, limit, bucket: Key::from_bytes(parts.rest()) })
         });
         notes.push(queue.ok_or(TxnAbort::Damaged("a note is for no queue"))?);
     }

@@ -6,7 +6,7 @@ use tollgate::Cascade;
 
 use crate::context::Context;
 use crate::output::{Answer, Output, TextPage};
-use crate::views::{LevelView, OwnedLevel, deed};
+use crate::views::{LevelView, OwnedLevel, action_label};
 
 /// Says whether calls cascade on a level, or takes back what was said.
 pub(super) fn set(context: &Context, level: &OwnedLevel, cascade: Option<bool>) -> Result<Output> {
@@ -48,12 +48,12 @@ impl Answer for CascadeAnswer {
         let name = &self.name;
         match (self.cascade, self.changed) {
             (Some(cascade), true) => {
-                let deed = deed(self.dry_run, "set", "set");
+                let deed = action_label(self.dry_run, "set", "set");
                 page.line(format_args!("{deed} the cascade of {name}: {cascade}"));
             }
             (Some(cascade), false) => page.line(format_args!("the cascade of {name} was {cascade} already")),
             (None, true) => {
-                let deed = deed(self.dry_run, "took back", "take back");
+                let deed = action_label(self.dry_run, "took back", "take back");
                 page.line(format_args!("{deed} what was said of the cascade of {name}"));
             }
             (None, false) => page.line(format_args!("nothing was said of the cascade of {name}")),

@@ -6,7 +6,7 @@ use tollgate::catalog::Access;
 
 use crate::context::Context;
 use crate::output::{Answer, Output, TextPage};
-use crate::views::deed;
+use crate::views::action_label;
 
 /// What can be switched off.
 pub(super) enum Switch {
@@ -82,7 +82,7 @@ impl Answer for TurnAnswer {
             (None, resource) => format!("resource {}", resource.as_deref().unwrap_or_default()),
         };
         if self.inherited {
-            let deed = deed(self.dry_run, "took back", "take back");
+            let deed = action_label(self.dry_run, "took back", "take back");
             return match self.changed {
                 true => page.line(format_args!("{deed} what was said of {what}")),
                 false => page.line(format_args!("nothing was said of {what}")),
@@ -90,7 +90,7 @@ impl Answer for TurnAnswer {
         }
         let (done, to_do) = if self.disabled { ("disabled", "disable") } else { ("enabled", "enable") };
         if self.changed {
-            page.line(format_args!("{} {what}", deed(self.dry_run, done, to_do)));
+            page.line(format_args!("{} {what}", action_label(self.dry_run, done, to_do)));
         } else {
             page.line(format_args!("{what} was {done} already"));
         }

@@ -7,7 +7,7 @@ use tollgate::catalog::{Namespace, PurgeProgress};
 use crate::args::NamespaceCommand;
 use crate::context::Context;
 use crate::output::{Answer, Output, TableCell, TextPage, counted, grouped};
-use crate::views::{CountsView, NamespaceView, deed, namespace_table};
+use crate::views::{CountsView, NamespaceView, action_label, namespace_table};
 
 /// Does what a command about namespaces says.
 pub(super) fn run(context: &Context, command: NamespaceCommand) -> Result<Output> {
@@ -159,9 +159,11 @@ impl Answer for RegisterAnswer {
             match (new, self.dry_run) {
                 (false, _) => page.line(format_args!("namespace {name} was there already, with id {id}")),
                 // The id would be another one.
-                (true, true) => page.line(format_args!("{} namespace {name}", deed(true, "", "register"))),
+                (true, true) => {
+                    page.line(format_args!("{} namespace {name}", action_label(true, "", "register")))
+                }
                 (true, false) => {
-                    let registered = deed(false, "registered", "");
+                    let registered = action_label(false, "registered", "");
                     page.line(format_args!("{registered} namespace {name}, with id {id}"));
                 }
             }
@@ -197,8 +199,8 @@ impl Answer for ChangeAnswer {
     fn text(&self, page: &mut TextPage) {
         let NamespaceView { name, id, .. } = &self.namespace;
         let deed = match self.change {
-            NamespaceChange::Deleted => deed(self.dry_run, "deleted", "delete"),
-            NamespaceChange::Recovered => deed(self.dry_run, "recovered", "recover"),
+            NamespaceChange::Deleted => action_label(self.dry_run, "deleted", "delete"),
+            NamespaceChange::Recovered => action_label(self.dry_run, "recovered", "recover"),
         };
         page.line(format_args!("{deed} namespace {name}, with id {id}"));
     }
@@ -216,7 +218,7 @@ impl Answer for PurgeAnswer {
         let buckets = count(self.buckets, "bucket", "buckets");
         let records = count(self.records, "record", "records");
         let NamespaceView { name, id, .. } = &self.namespace;
-        let deed = deed(self.dry_run, "purged", "purge");
+        let deed = action_label(self.dry_run, "purged", "purge");
         page.line(format_args!("{deed} namespace {name}, with id {id}: {buckets} and {records}"));
     }
 }

@@ -14,7 +14,7 @@ use crate::demand_text::{self, Amount, Exact};
 use crate::exit::UsageError;
 use crate::output::{Answer, Output, TextPage};
 use crate::units::Units;
-use crate::views::deed;
+use crate::views::action_label;
 
 /// Ends it.
 pub(super) fn run(context: &Context, args: SettleArgs) -> Result<Output> {
@@ -91,14 +91,14 @@ impl Answer for SettleAnswer {
     fn text(&self, page: &mut TextPage) {
         match self.ending {
             _ if self.settled_before => page.line("was settled before; nothing changed"),
-            "cancel" => page.line(deed(self.dry_run, "cancelled", "cancel")),
-            "commit" => page.line(deed(self.dry_run, "committed", "commit")),
+            "cancel" => page.line(action_label(self.dry_run, "cancelled", "cancel")),
+            "commit" => page.line(action_label(self.dry_run, "committed", "commit")),
             _ => {
                 let shown = |(limit, amount): (&String, &u64)| {
                     format!("{limit} {}", self.units.show_taken(limit, *amount))
                 };
                 let used = self.used.iter().map(shown).collect::<Vec<_>>().join(", ");
-                page.line(format_args!("{} at {used}", deed(self.dry_run, "settled", "settle")));
+                page.line(format_args!("{} at {used}", action_label(self.dry_run, "settled", "settle")));
             }
         }
     }

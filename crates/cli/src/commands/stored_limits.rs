@@ -9,7 +9,7 @@ use crate::args::LimitArgs;
 use crate::context::Context;
 use crate::exit::UsageError;
 use crate::output::{Answer, Output, TextPage};
-use crate::views::{LevelView, LimitView, OwnedLevel, deed, limit_table, limit_texts, limit_views};
+use crate::views::{LevelView, LimitView, OwnedLevel, action_label, limit_table, limit_texts, limit_views};
 
 /// Stores limits on a level.
 pub(super) fn set(context: &Context, level: OwnedLevel, args: &LimitArgs) -> Result<Output> {
@@ -167,7 +167,7 @@ impl Answer for SetAnswer {
             page.gap();
             return limits_text(page, &self.limits, self.on_unavailable);
         }
-        page.line(format_args!("{} limits for {}", deed(self.dry_run, "stored", "store"), self.name));
+        page.line(format_args!("{} limits for {}", action_label(self.dry_run, "stored", "store"), self.name));
         page.gap();
         limits_text(page, &self.limits, self.on_unavailable);
         if let Some(before) = self.before.as_ref().filter(|before| !before.is_empty()) {
@@ -193,7 +193,7 @@ impl Answer for LimitsDeleteAnswer {
 
     fn text(&self, page: &mut TextPage) {
         if self.deleted {
-            let deed = deed(self.dry_run, "deleted", "delete");
+            let deed = action_label(self.dry_run, "deleted", "delete");
             let before = self.before.as_ref().map(|limits| format!(": {}", limit_texts(limits)));
             page.line(format_args!("{deed} the limits for {}{}", self.name, before.unwrap_or_default()));
         } else {

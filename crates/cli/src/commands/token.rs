@@ -6,7 +6,7 @@ use serde::Serialize;
 use crate::args::TokenCommand;
 use crate::context::Context;
 use crate::output::{Answer, Output, TextPage};
-use crate::views::deed;
+use crate::views::action_label;
 
 /// Does what a command about tokens says.
 pub(super) fn run(context: &Context, command: TokenCommand) -> Result<Output> {
@@ -33,7 +33,7 @@ struct RotateAnswer {
 impl Answer for RotateAnswer {
     fn text(&self, page: &mut TextPage) {
         let RotateAnswer { dry_run, namespace, version } = self;
-        let deed = deed(*dry_run, "rotated", "rotate");
+        let deed = action_label(*dry_run, "rotated", "rotate");
         page.line(format_args!("{deed} the secret of namespace {namespace}, to version {version}"));
         page.remark("tickets that were sealed with the one before are valid until the next rotation, older ones are not");
     }

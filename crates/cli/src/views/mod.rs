@@ -1,7 +1,7 @@
 //! Parts of answers that several commands have: each is a part of the documented JSON, and has a form for people.
 
+mod action_label;
 mod counts;
-mod deed;
 mod entity;
 mod level;
 mod limit;
@@ -11,8 +11,8 @@ mod standing;
 mod status;
 mod wait_time;
 
+pub(crate) use action_label::action_label;
 pub(crate) use counts::CountsView;
-pub(crate) use deed::deed;
 pub(crate) use entity::{EntityView, entity_table};
 pub(crate) use level::{LevelView, OwnedLevel};
 pub(crate) use limit::{LimitView, limit_cells, limit_table, limit_texts, limit_views, remark_table};

@@ -4,16 +4,16 @@
 //! What is held ahead is bounded by a part of each capacity, taken in portions that last for a moment, and given back
 //! when nobody wants it. All of this is about numbers; who takes and gives them back is the store.
 
-mod counted;
-mod stash;
+mod buffer;
+mod usage_delta;
 
 use std::time::Duration;
 
 use tollgate_core::{Costs, Demand, Limit, Limits, Span};
 
-pub use counted::UsageDelta;
-use counted::signed;
-pub use stash::PrefetchBuffer;
+pub use buffer::PrefetchBuffer;
+pub use usage_delta::UsageDelta;
+use usage_delta::signed;
 
 /// How far ahead a process may take, and for how long it keeps what nobody wants.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

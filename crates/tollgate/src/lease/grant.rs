@@ -126,7 +126,7 @@ impl<'a> Lease<'a> {
     }
 
     /// Takes leave of the store, if the lease is on a set in one. It has ended then, whatever the store says.
-    fn into_settlement(&mut self, costs: &Costs, used: &[u64], noted: UsageReport) -> Option<Settlement> {
+    fn take_settlement(&mut self, costs: &Costs, used: &[u64], noted: UsageReport) -> Option<Settlement> {
         let mut grant = self.extra.0.as_mut()?.grant.take()?;
         // From here on it is no loss that the store does not know the holder.
         grant.heart = None;
@@ -152,7 +152,7 @@ impl<'a> Lease<'a> {
         used: &[u64],
         noted: UsageReport,
     ) -> Option<Reply<'static, Result<(), StoreError>>> {
-        let farewell = self.into_settlement(costs, used, noted)?;
+        let farewell = self.take_settlement(costs, used, noted)?;
         Some(match farewell.says_something() {
             true => Reply::eager(farewell.send()),
             false => Reply::ready(Ok(())),
@@ -161,7 +161,7 @@ impl<'a> Lease<'a> {
 
     /// As [`end_stored`](Lease::end_stored), for one that was dropped: what has to be sent is handed on.
     pub(super) fn drop_there(&mut self, costs: &Costs, used: &[u64], noted: UsageReport) -> bool {
-        let Some(farewell) = self.into_settlement(costs, used, noted) else { return false };
+        let Some(farewell) = self.take_settlement(costs, used, noted) else { return false };
         if farewell.says_something() {
             farewell.apply_detached();
         }

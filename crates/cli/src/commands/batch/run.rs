@@ -21,10 +21,10 @@ use super::input::{self, BadLines, PlannedRequest, Requests};
 use super::key::{self, Chosen, Recipient, Ways};
 use super::last_error::LastError;
 use super::output::Answered;
-use super::patience;
 use super::price::Prices;
 use super::reachability::Reachability;
 use super::reasons::Reasons;
+use super::throttling;
 use super::view::BatchSummaryAnswer;
 use super::watch::ProgressView;
 use super::{changed, duplicate, endpoint, events, export, files, price_table, survey};
@@ -285,7 +285,7 @@ fn batch(args: &BatchRunArgs, accounts: &[AccountConfig], shared: Option<SharedC
             false => batch.account_with(&*account.name, LimitSet::new(account.limits.iter().cloned())?),
         };
     }
-    batch = patience::apply(batch, &args.patience);
+    batch = throttling::apply(batch, &args.patience);
     let names = LimitRoles::of(accounts);
     batch = batch.demand(move |tokens| names.demand(tokens));
     if let Some(deadline) = args.deadline {

@@ -10,7 +10,7 @@ use crate::context::Context;
 use crate::demand_text;
 use crate::output::{Answer, Output, TextPage, grouped};
 use crate::units::Units;
-use crate::views::deed;
+use crate::views::action_label;
 
 /// Makes a bucket as if nothing had been used.
 pub(super) fn reset(context: &Context, args: EntityResetArgs) -> Result<Output> {
@@ -83,11 +83,11 @@ impl Answer for BucketAnswer {
         };
         match amounts {
             None => {
-                let deed = deed(self.dry_run, "reset", "reset");
+                let deed = action_label(self.dry_run, "reset", "reset");
                 page.line(format_args!("{deed} the bucket of entity {entity} for resource {resource}"));
             }
             Some(amounts) => {
-                let deed = deed(self.dry_run, "gave", "give");
+                let deed = action_label(self.dry_run, "gave", "give");
                 let credit = amounts.iter().map(credit).collect::<Vec<_>>().join(", ");
                 page.line(format_args!("{deed} entity {entity} {credit} for resource {resource}"));
             }

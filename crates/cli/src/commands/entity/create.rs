@@ -9,7 +9,7 @@ use crate::args::EntityCreateArgs;
 use crate::asking::with_contents;
 use crate::context::Context;
 use crate::output::{Answer, Output, TextPage};
-use crate::views::{EntityView, deed};
+use crate::views::{EntityView, action_label};
 
 /// Creates an entity.
 pub(super) fn create(context: &Context, args: EntityCreateArgs) -> Result<Output> {
@@ -105,7 +105,7 @@ impl Answer for CreateAnswer {
             parent if parent.is_empty() => parent,
             parent => format!(" under {parent}"),
         };
-        let deed = deed(self.dry_run, "created", "create");
+        let deed = action_label(self.dry_run, "created", "create");
         page.line(format_args!("{deed} entity {}{parent}", self.entity.id));
     }
 }
@@ -116,7 +116,7 @@ impl Answer for EntityDeleteAnswer {
     }
 
     fn text(&self, page: &mut TextPage) {
-        let deed = deed(self.dry_run, "deleted", "delete");
+        let deed = action_label(self.dry_run, "deleted", "delete");
         page.line(format_args!("{deed} entity {}{}", self.entity, self.contents.text()));
     }
 }

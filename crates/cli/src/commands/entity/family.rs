@@ -6,7 +6,7 @@ use serde::Serialize;
 use crate::args::EntitySetParentArgs;
 use crate::context::Context;
 use crate::output::{Answer, Output, TextPage};
-use crate::views::{EntityView, deed};
+use crate::views::{EntityView, action_label};
 
 /// Gives an entity another parent, or none, and says whether it cascades if that is asked for, too.
 pub(super) fn set_parent(context: &Context, args: EntitySetParentArgs) -> Result<Output> {
@@ -47,7 +47,7 @@ impl Answer for MoveAnswer {
             parent => format!("under {parent}"),
         };
         if self.changed {
-            page.line(format_args!("{} entity {id} {place}", deed(self.dry_run, "moved", "move")));
+            page.line(format_args!("{} entity {id} {place}", action_label(self.dry_run, "moved", "move")));
         } else {
             let place = if place == "to the top" { "at the top" } else { &place };
             page.line(format_args!("entity {id} was {place} already"));

@@ -11,7 +11,7 @@ use crate::context::Context;
 use crate::limits_file::print;
 use crate::output::style::{self, paint};
 use crate::output::{Answer, Output, TextPage, counted};
-use crate::views::deed;
+use crate::views::action_label;
 
 /// Writes what is stored, or what a set has of it, to a file or to stdout.
 pub(super) fn export(context: &Context, file: Option<&Path>, set: Option<&str>) -> Result<Output> {
@@ -79,7 +79,7 @@ impl Answer for ExportAnswer {
         match &self.file {
             None => page.line(self.toml.trim_end()),
             Some(file) => {
-                let deed = deed(self.dry_run, "wrote", "write");
+                let deed = action_label(self.dry_run, "wrote", "write");
                 let file = paint(style::NAME, file);
                 page.line(format_args!("{deed} {file}: {levels}, {entities}"));
             }

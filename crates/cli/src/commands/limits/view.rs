@@ -13,7 +13,7 @@ use crate::limit_text;
 use crate::limits_file::{EntityPart, LevelConfig};
 use crate::output::style::{self, paint};
 use crate::output::{Answer, TextPage, counted, grouped};
-use crate::views::{LevelView, LimitView, OwnedLevel, deed, limit_views};
+use crate::views::{LevelView, LimitView, OwnedLevel, action_label, limit_views};
 
 /// How many levels that are not managed are named for people.
 const UNMANAGED_SHOWN: usize = 10;
@@ -195,7 +195,7 @@ impl Answer for ApplyAnswer {
         } else {
             plan.steps_text(page);
             page.gap();
-            let deed = deed(self.dry_run, "applied", "apply");
+            let deed = action_label(self.dry_run, "applied", "apply");
             let changes = plan.counted("added", "changed", "deleted");
             let (set, transactions) = (&plan.set, plan.transactions_text());
             page.line(format_args!("{deed} set {set}: {changes}, in {transactions}"));

@@ -12,7 +12,7 @@ use crate::context::Context;
 use crate::duration_text;
 use crate::exit::UsageError;
 use crate::output::{Answer, Output, TextPage};
-use crate::views::{LimitView, deed, limit_table, limit_texts, limit_views};
+use crate::views::{LimitView, action_label, limit_table, limit_texts, limit_views};
 
 /// Begins a cooldown, or extends one.
 pub(super) fn cool_down(
@@ -119,7 +119,7 @@ impl Answer for CoolDownAnswer {
     }
 
     fn text(&self, page: &mut TextPage) {
-        let deed = deed(self.dry_run, "cooled down", "cool down");
+        let deed = action_label(self.dry_run, "cooled down", "cool down");
         let lasts = duration_text::roughly(Duration::from_micros(self.resumes_in_us));
         page.line(format_args!("{deed} set {}: no calls for {lasts}", self.set));
     }
@@ -132,7 +132,7 @@ impl Answer for ResumeAnswer {
 
     fn text(&self, page: &mut TextPage) {
         if self.changed {
-            page.line(format_args!("{} set {}", deed(self.dry_run, "resumed", "resume"), self.set));
+            page.line(format_args!("{} set {}", action_label(self.dry_run, "resumed", "resume"), self.set));
         } else {
             page.line(format_args!("set {} was not cooling down", self.set));
         }
@@ -145,7 +145,11 @@ impl Answer for ReplaceAnswer {
     }
 
     fn text(&self, page: &mut TextPage) {
-        page.line(format_args!("{} limits of set {}", deed(self.dry_run, "replaced", "replace"), self.set));
+        page.line(format_args!(
+            "{} limits of set {}",
+            action_label(self.dry_run, "replaced", "replace"),
+            self.set
+        ));
         page.gap();
         page.table(&limit_table(&self.limits));
         page.gap();

@@ -15,7 +15,7 @@ use crate::atomic_write::write_atomically;
 use crate::context::Context;
 use crate::exit::{Exit, UsageError};
 use crate::output::{Answer, Format, Output, TextPage};
-use crate::views::deed;
+use crate::views::action_label;
 
 /// Prints a page of the manual, or writes all of them into a folder.
 pub(in crate::commands) fn man(context: &Context, args: &ManArgs) -> Result<Output> {
@@ -126,7 +126,7 @@ impl Answer for PageAnswer {
 
 impl Answer for FolderAnswer {
     fn text(&self, page: &mut TextPage) {
-        let deed = deed(self.dry_run, "wrote", "write");
+        let deed = action_label(self.dry_run, "wrote", "write");
         page.line(format_args!("{deed} {} pages into {}", self.files.len(), self.folder));
     }
 }

@@ -9,7 +9,7 @@ use crate::args::UpgradeArgs;
 use crate::context::Context;
 use crate::exit::Exit;
 use crate::output::{Answer, Output, TextPage, counted, grouped};
-use crate::views::deed;
+use crate::views::action_label;
 
 /// Migrates the records.
 pub(in crate::commands) fn upgrade(context: &Context, args: &UpgradeArgs) -> Result<Output> {
@@ -85,11 +85,11 @@ impl Answer for UpgradeAnswer {
             return page.line(format_args!("nothing to do: the schema is {}", self.schema_version));
         }
         for MigrationView { from, to, records } in &self.migrations {
-            let deed = deed(self.dry_run, "migrated", "migrate");
+            let deed = action_label(self.dry_run, "migrated", "migrate");
             page.line(format_args!("{deed} from schema {from} to {to}: {} records", grouped(records)));
         }
         if self.secrets > 0 {
-            let (deed, secrets) = (deed(self.dry_run, "made", "make"), grouped(self.secrets));
+            let (deed, secrets) = (action_label(self.dry_run, "made", "make"), grouped(self.secrets));
             page.line(format_args!(
                 "{deed} secrets that seal tickets, for namespaces that had none: {secrets}"
             ));
