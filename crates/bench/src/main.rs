@@ -3,7 +3,7 @@
 //! A ratio of two programs that ran side by side survives a noisy machine; a nanosecond does not. Where even the
 //! ratio is too noisy to judge by, the row counts instructions or bytes.
 //!
-//! To add a row, write it in `rows/`; to add a side to a row, give it one closure. [`side`] shows how.
+//! To add a row, write it in `rows/`; to add a subject to a row, give it one closure. [`subject`] shows how.
 #![allow(clippy::print_stdout, reason = "the table is what the program is for")]
 
 mod batches;

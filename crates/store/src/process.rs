@@ -48,7 +48,7 @@ pub fn new_living_holder() -> u128 {
 pub struct LivenessCache(HashMap<Process, bool>);
 
 impl LivenessCache {
-    /// Whether the process of a [holder](new_holder) is gone.
+    /// Whether the process of a [holder](new_holder_id) is gone.
     pub fn is_gone(&mut self, holder: u128) -> bool {
         let (tag, pid, started) = ((holder >> 96) as u32, (holder >> 64) as u32, (holder >> 32) as u32);
         self.has_ended(Process { tag, pid, started })

@@ -125,7 +125,7 @@ impl Checker {
     }
 
     /// The same checker, with another time that its store may take to answer. It is 5 s unless this says otherwise, by the clock
-    /// of the store; a check that has no answer by then fails with [`CheckError::Store`]. A checker in memory asks no store.
+    /// of the store; a check that has no answer by then fails with [`CheckError::Acquire`]. A checker in memory asks no store.
     ///
     /// ```
     /// use std::sync::Arc;
