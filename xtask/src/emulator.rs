@@ -58,7 +58,7 @@ struct Emulator {
 
 impl Emulator {
     fn start(root: &Path, python: &Python) -> Result<Emulator> {
-        // Free a moment ago is as good as can be had: the emulator takes a number only.
+        // A port that was free a moment ago is the best there is: the emulator takes a number only.
         let port = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?.local_addr()?.port();
         let folder = metadata::load(root)?.target_directory.join("ministack");
         std::fs::create_dir_all(&folder)?;

@@ -60,7 +60,7 @@ fn install_redis(folder: &Path) -> Result<()> {
     let packages = folder.join("packages");
     fs::create_dir_all(&packages)?;
     if download(&packages, &PACKAGES).is_err() {
-        // A fresh machine has no lists of packages; whoever may fetch them does.
+        // A fresh machine has no lists of packages; a user that may fetch them does.
         let _ = Command::new("apt-get").arg("update").status();
         download(&packages, &PACKAGES)?;
     }

@@ -15,7 +15,7 @@ struct TestStep {
     run: fn(&Path) -> Result<()>,
 }
 
-/// Cheap steps first, so that a slip is told early.
+/// Cheap steps first, so that a slip is reported early.
 const STEPS: [TestStep; 8] = [
     step("tidy", "the house rules hold", tidy_step),
     step("servers", "Redis and Valkey are there for the tests", servers::prepare),

@@ -1,4 +1,4 @@
-//! A busy process ends with whoever started it.
+//! A busy process ends with the process that started it.
 
 use std::process::{Command, Stdio};
 

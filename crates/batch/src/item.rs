@@ -37,7 +37,7 @@ impl<P> Item<P> {
         Item { scope: Some(scope.into()), ..self }
     }
 
-    /// The same with how many tokens a call will take, as far as can be told.
+    /// The same with how many tokens a call will take, as far as is known.
     #[must_use]
     pub fn tokens(self, tokens: u64) -> Item<P> {
         Item { tokens, ..self }
@@ -115,7 +115,7 @@ impl<P, S> ItemAttempt<P, S> {
         self.number
     }
 
-    /// What this item's calls hand on from one to the next. No two of them run at once, so nobody is waited for.
+    /// Returns what this item's calls pass on from one to the next. No two of them run at once, so this does not wait.
     pub fn state(&self) -> MutexGuard<'_, S> {
         self.card.state.lock()
     }
@@ -128,7 +128,7 @@ pub enum TokenUsage {
     Known(u64),
     /// Nothing: it was refused.
     Zero,
-    /// Nobody knows, so what was estimated counts.
+    /// It is not known, so what was estimated counts.
     Unknown,
 }
 

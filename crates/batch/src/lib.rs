@@ -1,4 +1,4 @@
-//! Batches: many items, one provider that says 429, and nobody who deadlocks, is lost or doubled.
+//! Batches: many items, one provider that says 429, and no item that deadlocks, is lost or doubled.
 //!
 //! ```
 //! use tollgate_batch::{Batch, Item, CallReply, ItemAttempt};
@@ -17,10 +17,10 @@
 //! ```
 //!
 //! - [`Batch`] takes items from an iterator or a stream, in bounded memory, and gives exactly one [`Outcome`] for each.
-//! - An item that meets a 429 is parked with all it knows, and its worker takes another. A 429 is no attempt; nobody who
-//!   shares the [scope] starts before the provider's deadline, and then they start one after the other.
+//! - An item that meets a 429 is parked with all it knows, and its worker takes another. A 429 is no attempt; no item
+//!   that shares the [scope] starts before the provider's deadline, and then they start one after the other.
 //! - The [pace] is learned: from headers where there are any, and from the 429s themselves where not.
-//! - A [`Journal`] has results on disk before they are told, and a later run calls only what is missing.
+//! - A [`Journal`] has results on disk before they are returned, and a later run calls only what is missing.
 //! - A [`SharedCooldown`] lets processes and hosts cool down together, through any store.
 //!
 //! What is decided is decided by pure machines ([`scope::PaceScope`], [`pace::Pace`]), which take the time as an argument; one

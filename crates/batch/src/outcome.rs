@@ -88,7 +88,7 @@ pub enum ItemError {
     Item {
         /// In which way.
         class: FailureClass,
-        /// Why, in the words of whoever refused it.
+        /// Why, in the words of the side that refused it.
         reason: String,
     },
     /// It was not tried to the end. A later run tries it again.

@@ -1,4 +1,4 @@
-//! Numbers nobody needs to foresee, from a seed that replays them.
+//! Numbers that need not be predictable, from a seed that replays them.
 
 /// A small generator (SplitMix64). For jitter, where quality hardly matters and replaying does.
 #[derive(Clone, Copy, Debug)]

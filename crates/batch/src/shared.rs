@@ -1,8 +1,8 @@
 //! A cooldown that processes and hosts share through a store.
 //!
-//! One record for each scope says until when nobody starts. Whoever meets a 429 writes it, on condition that it is what
-//! they read; whoever looks sees it. Nothing is held by anybody, so nobody can die holding it. Times are those of the
-//! hosts' clocks: hosts that are a second apart cool down a second apart.
+//! One record for each scope says until when no call starts. A process that meets a 429 writes it, on condition that it
+//! is what it read; all processes that look see it. No process holds anything, so none can die holding it. Times are
+//! those of the hosts' clocks: hosts that are a second apart cool down a second apart.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -75,7 +75,8 @@ impl SharedCooldown {
         ItemKey::new(self.partition.clone(), scope)
     }
 
-    /// Nobody who shares the scope starts for `left`. Answers the cooldown that is on then, which may last longer.
+    /// Begins a cooldown: no process that shares the scope starts a call for `left`. Returns the cooldown that is on
+    /// then, which may last longer.
     ///
     /// # Cancel safety
     ///
@@ -131,7 +132,7 @@ impl std::fmt::Debug for SharedCooldown {
     }
 }
 
-/// The cooldown after somebody asked for one until `until`, and whether that is another one than there was.
+/// Returns the cooldown after a process asked for one until `until`, and whether that is another one than there was.
 fn merged(there: Option<Cooling>, now: Tick, until: Tick) -> (Cooling, bool) {
     match there {
         Some(there) if there.until > now => {
@@ -152,7 +153,7 @@ fn read(item: Option<Item>) -> Option<There> {
     Some(There { cooling, revision: item.int(REVISION)? })
 }
 
-/// The write of a cooldown on condition that nobody has written since.
+/// Returns the write of a cooldown on condition that no process has written since.
 fn written(key: ItemKey, there: Option<There>, cooling: Cooling) -> Write {
     let revision = there.map_or(0, |there| there.revision).wrapping_add(1);
     let number = |number: u64| i64::try_from(number).unwrap_or(i64::MAX);

@@ -15,7 +15,7 @@ use tollgate_store::Mutex;
 pub(crate) enum Time {
     /// The runtime's, which a test can pause. It begins with the batch.
     Runtime(tokio::time::Instant),
-    /// That of a clock, which a test can turn by hand.
+    /// That of a clock, which can be a manual clock in a test.
     Clock(Clock),
 }
 
@@ -58,7 +58,7 @@ impl Time {
     }
 }
 
-/// Whoever sleeps for a century may be woken early, and looks again.
+/// Returns the instant of a tick. A task that sleeps for a century may be woken early, and looks again.
 fn instant(began: tokio::time::Instant, at: Tick) -> tokio::time::Instant {
     began + at.since(Tick::ZERO).min(Span::from_secs(3_000_000_000)).to_duration()
 }

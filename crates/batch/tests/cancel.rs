@@ -1,4 +1,4 @@
-//! Whoever is dropped, at whatever poll, harms nobody.
+//! A batch or a reader that is dropped, at whatever poll, harms no other task.
 
 mod support;
 

@@ -28,7 +28,7 @@ impl Dice {
     }
 }
 
-/// What the checker is told.
+/// What is reported to the checker.
 #[derive(Clone, Debug, PartialEq)]
 enum Fact {
     Started { at: Duration, scope: String, id: String },

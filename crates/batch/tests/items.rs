@@ -330,7 +330,7 @@ async fn what_was_reserved_in_one_of_several_accounts_is_given_back_when_it_cool
 
 #[tokio::test]
 async fn what_was_admitted_and_not_started_is_given_back_when_a_cooldown_begins() {
-    // One connection: the first call holds it, the others wait to be admitted while it is told "not now".
+    // One connection: the first call holds it, the others wait to be admitted while it gets a "not now".
     let set = LimitSet::new([Limit::per_hour("tpm", 1_000).burst(1_000), Limit::resource("connections", 1)])
         .unwrap();
     let batch = Batch::new().workers(5).rules(exact()).account_with("blue", set.clone()).demand(tokens_of);
@@ -345,7 +345,7 @@ async fn what_was_admitted_and_not_started_is_given_back_when_a_cooldown_begins(
     });
     let (outcomes, summary) = run.collect().await.unwrap();
     assert!(outcomes.iter().all(|outcome| outcome.result.is_ok()));
-    // One has the connection, and has started, before anybody hears of the 429; the others never do.
+    // One has the connection, and has started, before the batch gets the 429; the others never do.
     assert_eq!((summary.counters.given_back, summary.counters.calls), (3, 6));
     assert_eq!(set.peek().await.unwrap().limit("tpm").unwrap().available(), 950);
     assert_eq!(set.peek().await.unwrap().limit("connections").unwrap().available(), 1);

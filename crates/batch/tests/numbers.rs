@@ -75,7 +75,7 @@ async fn twenty_workers_and_half_of_the_calls_429_make_as_many_calls_as_items_an
 async fn an_old_call_s_429_after_its_cooldown_begins_no_other() {
     let calls = Calls::default();
     let counting = calls.clone();
-    // Item 0 is told at once, item 1 only after the cooldown of item 0 is over.
+    // Item 0 gets its reply at once, item 1 only after the cooldown of item 0 is over.
     let run = Batch::new().workers(2).rules(exact()).run(items(2), move |call: ItemAttempt<u64>| {
         let number = counting.count(&call);
         async move {

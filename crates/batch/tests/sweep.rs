@@ -2,7 +2,7 @@
 //! scope and a clock that jumps.
 //!
 //! What holds is said for batches that are long compared with a round trip (a hundred of them, and 2,000 items at
-//! least), since nobody learns a limit in less than a few round trips.
+//! least), since no batch learns a limit in less than a few round trips.
 
 use tollgate::{Span, Tick};
 use tollgate_batch::simulator::{Manners, RetryAfter, SimLimit, SimProvider, play, sweep};
@@ -16,7 +16,7 @@ struct Case {
     manners: Manners,
     /// How much longer an answer takes at most, by chance.
     spread_ms: u64,
-    /// What somebody else left just before, at most.
+    /// What another client left just before, at most.
     left: u64,
 }
 
@@ -25,7 +25,7 @@ impl Case {
         (self.rate * 100 * self.latency_ms / 1_000).max(2_000).max(self.rate * 200) + self.burst
     }
 
-    /// The makespan of whoever knows everything, in microseconds.
+    /// The makespan of a batch that knows everything, in microseconds.
     fn ideal(&self) -> u64 {
         let latency = self.latency_ms * 1_000;
         let at_once = self.burst.min(self.left);
@@ -116,7 +116,7 @@ fn a_provider_that_says_how_long_to_wait_in_whole_seconds() {
 fn a_provider_that_says_how_its_limits_stand() {
     let manners = Manners { headers: true, retry_after: RetryAfter::Exact, minutes: false };
     check(&cases(manners, |rate| vec![rate * 60]), 1_020, 10);
-    // What is said of a small bucket is over before it is heard.
+    // What is said of a small bucket is over before it arrives.
     check(&cases(manners, |rate| vec![rate.max(10), rate * 5]), 1_080, 50);
 }
 

@@ -75,7 +75,7 @@ fn charge_all(limiter: &Limiter, entities: u64) -> Result<()> {
     Ok(())
 }
 
-/// Finding out the limits of an entity never heard of, while a million are in use.
+/// Finding out the limits of an entity that is not cached, while a million are in use.
 pub(crate) fn resolve_beside_a_million() -> Result<BenchOperation> {
     // Tests only ask whether it works, and are not optimised.
     resolve_beside(if cfg!(test) { 10_000 } else { 1_000_000 })

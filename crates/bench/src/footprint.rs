@@ -1,4 +1,4 @@
-//! How much memory a key takes that nobody uses right now.
+//! How much memory a key takes that is not in use right now.
 //!
 //! Measured in a child process each: what one side left in the allocator must not serve the other.
 

@@ -16,7 +16,7 @@ const HALF: usize = 500;
 const WATCHED: Duration = Duration::from_secs(1);
 const STACK_BYTES: usize = 128 * 1024;
 
-/// The processor time of the whole process while all of them wait for what nobody releases.
+/// Measures the processor time of the whole process while all of them wait for a slot that is not released.
 pub(crate) fn waiters_cpu(_: &Effort) -> Result<SoloValue> {
     let set = one_slot()?;
     let runtime = runtime()?;
@@ -31,7 +31,7 @@ pub(crate) fn waiters_cpu(_: &Effort) -> Result<SoloValue> {
             runtime.spawn(async move { drop(set.acquire(demand! { slots: 1 }).await) });
         }
         until_waiting(&set, 2 * HALF);
-        // The last ones stand in the queue but may not have fallen asleep.
+        // The last ones are in the queue but may not have fallen asleep.
         meter::pause(WATCHED / 10);
         let ((), spent) = TimeKind::ProcessCpu.time(|| meter::pause(WATCHED));
         drop(held);

@@ -57,7 +57,7 @@ pub(crate) fn count_here(target: &str, times: u64) -> Result<()> {
     ensure_admitted(target, counted_operations(&mut operation, times), times)
 }
 
-/// The function callgrind is told to look into, by this name.
+/// The function that callgrind looks into, by this name.
 #[inline(never)]
 fn counted_operations(operation: &mut BenchOperation, times: u64) -> u64 {
     std::hint::black_box(operation(std::hint::black_box(times)))

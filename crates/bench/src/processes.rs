@@ -1,7 +1,7 @@
 //! Memory that processes share: one process beside the memory of one, four of them on one bucket, and how long one sleeps on
 //! after another has given back.
 //!
-//! Other processes are this program again, told by its command line what to do.
+//! Other processes are this program again, whose command line says what to do.
 
 use std::io::{BufRead, BufReader, Lines, Write as _, stdin, stdout};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
@@ -31,7 +31,7 @@ const PROCESSES: u64 = 4;
 /// Acquired and settled by each process or thread: two operations each.
 const TURNS: u64 = 250_000;
 
-/// Long enough for a waiter that stands in the line to have fallen asleep.
+/// Long enough for a waiter in the queue to have fallen asleep.
 const FALL_ASLEEP: Duration = Duration::from_millis(2);
 
 pub(crate) const RESOURCE: &str = "gpt-4";

@@ -16,7 +16,7 @@ use crate::meter;
 use crate::options::Effort;
 use crate::single::SoloValue;
 
-/// Long enough for a waiter that stands in the queue to have fallen asleep.
+/// Long enough for a waiter in the queue to have fallen asleep.
 const FALL_ASLEEP: Duration = Duration::from_micros(200);
 
 /// A thread that waits with no runtime.
@@ -29,7 +29,7 @@ pub(crate) fn thread(effort: &Effort) -> Result<SoloValue> {
                 let lease = set.acquire(demand! { slots: 1 }).wait();
                 let at = meter::wall();
                 drop(lease);
-                // Nobody listens any more only if the other side failed, and that one says why.
+                // The receiver is gone only if the other side failed, and that one says why.
                 let _ = report.send(at);
             }
         });

@@ -110,7 +110,7 @@ impl Catalog {
     ///
     /// # Errors
     ///
-    /// [`StoreError::BadCall`] for a cursor that is none of these, or the store's.
+    /// [`StoreError::BadCall`] for a cursor that is not one of this query's, or the store's.
     pub fn audit_of_all(&self, page: PageRequest) -> Reply<'_, Result<Page<AuditEvent>>> {
         Reply::later(async move {
             if let Some(Cursor(id)) = page.after.as_ref().filter(|Cursor(id)| !ulid::is_one(id)) {

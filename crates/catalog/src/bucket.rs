@@ -54,7 +54,8 @@ impl Catalog {
         })
     }
 
-    /// Gives a bucket credit that nobody had taken, up to what is full: the entity's own, not those that it cascades to.
+    /// Gives a bucket credit that no call had taken, up to what is full: the entity's own, not those that it cascades
+    /// to.
     ///
     /// The key is as in [`reset`](Catalog::reset).
     ///
@@ -64,7 +65,7 @@ impl Catalog {
     ///
     /// # Errors
     ///
-    /// As [`reset`](Catalog::reset), [`Credit`](CatalogError::Credit) for an unknown limit or an amount that is none, and
+    /// As [`reset`](Catalog::reset), [`Credit`](CatalogError::Credit) for an unknown limit or an invalid amount, and
     /// [`CreditOfResource`](CatalogError::CreditOfResource).
     pub fn top_up<'a>(
         &'a self,

@@ -5,7 +5,7 @@ use tollgate_store::{BucketStatus, Reply, Scope};
 
 use crate::{Catalog, Result, name};
 
-/// How one limit of a resource stands for everybody who has used it.
+/// How one limit of a resource stands for all entities that have used it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ResourceCapacity {
@@ -34,7 +34,7 @@ pub struct EntityCapacity {
 }
 
 impl Catalog {
-    /// How a limit of a resource stands for everybody who has used it.
+    /// Returns how a limit of a resource stands for all entities that have used it.
     ///
     /// # Cancel safety
     ///

@@ -52,7 +52,7 @@ impl Catalog {
         &self.shared.backend
     }
 
-    /// The same catalog for somebody else: audit events name whoever made a change.
+    /// Returns the same catalog for another principal: audit events name the principal that made a change.
     ///
     /// # Errors
     ///

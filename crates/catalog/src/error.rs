@@ -106,7 +106,7 @@ pub enum CatalogError {
         /// The resource.
         resource: String,
     },
-    /// Somebody switched it off.
+    /// It was switched off.
     #[error("{what} is disabled; enable it first")]
     Disabled {
         /// What was switched off.
@@ -131,7 +131,7 @@ pub enum CatalogError {
     /// Others kept changing the same records.
     #[error("others kept changing {0} at the same time; try again")]
     Contended(String),
-    /// Somebody changed a managed set since it was looked at.
+    /// Another caller changed a managed set since this one looked at it.
     #[error("somebody else changed managed set {0:?} at the same time; look at it again")]
     SetChanged(String),
     /// The records were written by a later version of this program.
@@ -202,7 +202,7 @@ pub enum Switchable {
 }
 
 impl CatalogError {
-    /// Whether the store did not answer, so that nobody knows. A store that refuses has answered.
+    /// Returns whether the store did not answer, so that the outcome is unknown. A store that refuses has answered.
     pub fn is_unavailable(&self) -> bool {
         matches!(self, CatalogError::Store(StoreError::Unavailable(..)))
     }
@@ -213,7 +213,7 @@ impl CatalogError {
     }
 }
 
-/// A failed test that nobody was prepared for means that somebody else was faster.
+/// A failed test that the caller did not handle means that another change was faster.
 impl From<RecordsError> for CatalogError {
     fn from(error: RecordsError) -> CatalogError {
         match error {

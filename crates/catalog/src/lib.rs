@@ -5,7 +5,7 @@
 //! to, with the limits in force for each.
 //!
 //! Every change is one transaction with its audit event, and with a check that the namespace is there. No change needs
-//! a lock, and none is lost: whoever is overtaken looks again.
+//! a lock, and none is lost: a change that is overtaken reads again and retries.
 
 mod audit;
 mod base64url;

@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 use std::fs;
 
-/// What an audit event says if no one knows.
+/// What an audit event says if the principal is not known.
 const UNKNOWN: &str = "unknown";
 
 /// How long a principal is at most.
@@ -15,8 +15,8 @@ pub(crate) fn login() -> String {
     principal_of(|name| std::env::var_os(name), by_number)
 }
 
-/// The login of a user as a principal, with what no principal may have replaced: by the variables of the environment, or as
-/// `otherwise` says. `unknown` if there is none.
+/// The login of a user as a principal, with what no principal may have replaced: by the variables of the environment,
+/// or as `otherwise` says. `unknown` if that leaves no login.
 pub fn principal_of(
     variable: impl Fn(&str) -> Option<OsString>,
     otherwise: impl FnOnce() -> Option<String>,
@@ -39,7 +39,7 @@ pub fn login_of(number: u32, users: &str) -> Option<String> {
     line.first().map(|login| (*login).to_owned())
 }
 
-/// The number of the user, where the system tells it in a file.
+/// Returns the number of the user, where the system has it in a file.
 #[cfg(unix)]
 fn user_number() -> Option<u32> {
     use std::os::unix::fs::MetadataExt;

@@ -160,7 +160,7 @@ impl SharedSet {
     ///
     /// # Errors
     ///
-    /// [`LimitsError::Unknown`] if there is none, [`LimitsError::Limit`] for what is no name.
+    /// [`LimitsError::Unknown`] if the set has no such limit, [`LimitsError::Limit`] for what is no name.
     pub fn removing(&self, name: &str) -> Result<SharedSet, LimitsError> {
         if self.limits.index(name).is_none() {
             // What is no name at all is refused by the limit that would have it.

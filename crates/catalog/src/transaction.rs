@@ -8,7 +8,7 @@ use crate::{Catalog, CatalogError, Result, keys};
 
 /// How often a change is tried when others change the same records at the same time.
 ///
-/// Whoever fails was overtaken by somebody who did not, so a hundred at once are done long before this.
+/// A transaction that fails was overtaken by one that committed, so a hundred at once are done long before this.
 pub(crate) const ATTEMPTS_MAX: usize = 1_000;
 
 /// The writes of one change. The first one checks that the namespace is there, so that nothing can be left behind by
@@ -64,20 +64,20 @@ impl<'a> RecordTxn<'a> {
         &self.writes
     }
 
-    /// The same, for somebody else who makes them with something.
+    /// The same by value, for a caller that makes them together with something else.
     pub(crate) fn into_writes(self) -> Vec<Write> {
         self.writes
     }
 
-    /// Makes the writes. Whatever comes of it, what was known of these records is no longer trusted, also if nobody
-    /// waits for the end.
+    /// Makes the writes. Whatever the outcome, the cache forgets these records, even if the caller does not wait for
+    /// the end.
     pub(crate) async fn commit(self) -> Result<Commit> {
         let forget = Forget { catalog: self.catalog, keys: self.writes.iter().map(Write::key).collect() };
         let written = self.catalog.backend().write(&self.writes).await;
         let outcome = self.outcome(written);
         drop(forget);
         if let Ok(Commit::Done) = outcome {
-            // Under other limits whoever waits may pass.
+            // Under other limits waiters may pass.
             self.catalog.backend().wait_queues().notify_all();
         }
         outcome
@@ -95,7 +95,7 @@ impl<'a> RecordTxn<'a> {
 }
 
 impl Commit {
-    /// For a change that can only fail if somebody else was faster.
+    /// Returns an error if the commit failed: for a change that can only fail if another one was faster.
     pub(crate) fn expect_done(self, what: &dyn fmt::Display) -> Result<()> {
         match self {
             Commit::Done => Ok(()),

@@ -1,6 +1,6 @@
-//! Who waits: records that are gone as soon as nobody renews them.
+//! Records of waiters, which are gone as soon as their process stops renewing them.
 //!
-//! Those who wait stand in line in their own process, and only that process knows of them. A record lets others see them,
+//! A waiter queues in its own process, and only that process knows of it. A record lets other processes see the waiter,
 //! and nothing else: no decision depends on it, so it may be late, and a process that dies need not clean up. There is
 //! a fixed number of places for such records, each of which is taken again when the one before is gone, so that they
 //! cannot pile up.
@@ -29,7 +29,7 @@ const ATTEMPTS_MAX: usize = 8;
 /// What is asked of the limits of a resource, by their names.
 type WaitedAmounts = BTreeMap<String, u64>;
 
-/// Somebody who waits.
+/// A waiter: what it waits for, since when and in which process.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct WaiterRecord {
@@ -119,7 +119,7 @@ impl Catalog {
         })
     }
 
-    /// Says that somebody waits no more.
+    /// Removes the record of a waiter that waits no more.
     ///
     /// # Cancel safety
     ///
@@ -148,7 +148,7 @@ impl Catalog {
     pub fn waiters(&self) -> Reply<'_, Result<Vec<WaiterRecord>>> {
         Reply::later(async move {
             let items = self.waiter_items().await?;
-            // What another version wrote, and cannot be understood, is no reason to show nobody.
+            // A record of another version that cannot be understood is no reason to hide the other waiters.
             let mut waiters: Vec<WaiterRecord> = items.iter().filter_map(WaiterRecord::of).collect();
             waiters.sort_by(|one, two| (one.since, &one.entity).cmp(&(two.since, &two.entity)));
             Ok(waiters)
@@ -168,7 +168,7 @@ impl Catalog {
         }
     }
 
-    /// A place that nobody has. Not the first one, which everybody would find who comes at the same time.
+    /// Returns a place that no waiter has. Not the first one, which all waiters that come at the same time would find.
     async fn free_place(&self) -> Result<Option<ItemKey>> {
         let taken: BTreeSet<String> =
             self.waiter_items().await?.into_iter().map(|item| item.key.sort).collect();
@@ -178,7 +178,7 @@ impl Catalog {
         Ok(places.find(|key| !taken.contains(&key.sort)))
     }
 
-    /// Makes one write if the namespace is there. Unlike a change it wakes nobody who waits: they need not look again
+    /// Makes one write if the namespace is there. Unlike a change it notifies no waiters: they need not look again
     /// because others wait as well.
     pub(crate) async fn write_unheard(&self, write: Write) -> Result<Commit> {
         let mut tx = self.transaction();
@@ -189,7 +189,7 @@ impl Catalog {
 }
 
 impl SeenWaiter {
-    /// Its time is not over, and nobody else has taken its place since.
+    /// Tests that its time is not over, and that no other waiter has taken its place since.
     fn is_there(&self) -> Test {
         Test::Is("id".into(), self.id.as_str().into())
     }

@@ -125,7 +125,7 @@ fn exit_of(result: Result<Exit>, format: Format, layout: JsonLayout) -> Exit {
         // A question that was answered with no is no error.
         let mark = if error.is::<Cancelled>() { String::new() } else { paint(style::BAD, "error:") + " " };
         let shown = format!("{mark}{}", harmless_lines(&redacted(&message)));
-        // If nobody listens there is nobody to tell.
+        // A write error is ignored: if stderr is closed, there is no reader to report it to.
         let _ = writeln!(anstream::stderr(), "{}", told(&shown, &Terminal::of_process()));
         let kind = if error.is::<Cancelled>() { "cancelled" } else { exit.kind() };
         tell_programs(&message, kind, exit, format, layout);
@@ -146,7 +146,7 @@ struct ErrorView<'a> {
     exit: u8,
 }
 
-/// Tells programs on stdout what went wrong, if they want JSON. They get one object, whatever happens.
+/// Reports to programs on stdout what went wrong, if they want JSON. They get one object, whatever happens.
 fn tell_programs(message: &str, kind: &'static str, exit: Exit, format: Format, layout: JsonLayout) {
     if format == Format::Json {
         let error = ErrorAnswer { error: ErrorView { kind, message: &redacted(message), exit: exit.0 } };
@@ -155,7 +155,7 @@ fn tell_programs(message: &str, kind: &'static str, exit: Exit, format: Format, 
             JsonLayout::Line => serde_json::to_string(&error),
         };
         let answer = answer.map(harmless_json).unwrap_or_default();
-        // If nobody listens there is nobody to tell.
+        // A write error is ignored: if stdout is closed, there is no reader to report it to.
         let _ = writeln!(io::stdout(), "{answer}");
     }
 }

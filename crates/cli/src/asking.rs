@@ -66,7 +66,7 @@ impl Context {
     }
 }
 
-/// What goes with something that is deleted: ` with 3 entities and 1 bucket`. What there is none of is left out.
+/// What goes with something that is deleted: ` with 3 entities and 1 bucket`. Kinds with a count of 0 are left out.
 pub(crate) fn with_contents(contents: &[(u64, &str, &str)]) -> String {
     let there = contents.iter().filter(|(count, ..)| *count > 0);
     let texts: Vec<String> = there.map(|(count, one, many)| counted(*count, one, many)).collect();

@@ -14,8 +14,8 @@ pub(crate) enum Readers {
     Owner,
 }
 
-/// Writes a file beside the one that is there, and puts it in its place. Whoever reads it meanwhile has the old one or the
-/// new one, and a full disk leaves the old one.
+/// Writes a file beside the one that is there, and puts it in its place. A process that reads it meanwhile gets the old
+/// one or the new one, and a full disk leaves the old one.
 ///
 /// # Errors
 ///

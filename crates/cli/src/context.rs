@@ -54,8 +54,8 @@ impl Context {
         }
     }
 
-    /// The store, to read from it, or to write to it what is no change: a lease, say. Whoever only reads makes no file,
-    /// nor does a dry run: a store that is not there is as an empty one.
+    /// The store, to read from it, or to write to it what is no change: a lease, say. A command that only reads makes
+    /// no file, nor does a dry run: a store that is not there is as an empty one.
     pub(crate) fn store(&self) -> Result<Arc<dyn Backend>> {
         if self.store.get().is_some() || is_there(&self.settings)? || !can_be_there(&self.settings)? {
             return self.store_to_change();
@@ -63,7 +63,7 @@ impl Context {
         Ok(Arc::clone(self.empty.get_or_init(|| Arc::new(Memory::default()))))
     }
 
-    /// The store to read from. That the one nobody named is not there is no news; another one may be a slip.
+    /// Returns the store to read from. That the default one is not there is no news; a named one may be a slip.
     pub(crate) fn store_to_read(&self) -> Result<Arc<dyn Backend>> {
         let (store, is_new) = (self.store()?, self.store.get().is_none());
         let Setting { value, source } = self.settings.store()?;
@@ -87,7 +87,7 @@ impl Context {
         if self.dry_run { self.rehearsal() } else { self.store_to_change() }
     }
 
-    /// Fails if there is no such store: for whoever wants to know about the store itself.
+    /// Fails if there is no such store: for commands about the store itself.
     ///
     /// # Errors
     ///
@@ -186,7 +186,7 @@ impl Context {
     /// Says something on stderr that is worth knowing and no part of the answer.
     pub(crate) fn note(&self, note: impl Display) {
         if !self.quiet {
-            // If nobody listens there is nobody to tell.
+            // A write error is ignored: if stderr is closed, there is no reader to report it to.
             let _ = writeln!(anstream::stderr(), "{}", told(&note.to_string(), &self.terminal));
         }
     }

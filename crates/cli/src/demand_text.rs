@@ -26,11 +26,11 @@ pub(crate) struct Exact {
     pub(crate) amount: u64,
 }
 
-/// The amount that a text says; `:` is as good as `=`. Digits may be grouped by `_`.
+/// Returns the amount that a text says; `:` means the same as `=`. Digits may be grouped by `_`.
 ///
 /// # Errors
 ///
-/// A text that is none is answered with what is wrong with it and what would be valid.
+/// What is wrong with a text that is no amount, and what would be valid.
 pub(crate) fn parse(text: &str) -> Result<Amount, String> {
     let bad = |why: &str| Err(format!("{why}; valid is LIMIT=AMOUNT, such as tpm=1500"));
     let Some((limit, amount)) = text.split_once(['=', ':']) else {

@@ -19,7 +19,7 @@ const UNITS: [(&str, u64); 6] = [
 ///
 /// # Errors
 ///
-/// A text that is none is answered with what is wrong with it and what would be valid.
+/// What is wrong with a text that is no length of time, and what would be valid.
 pub(crate) fn parse(text: &str) -> Result<Duration, String> {
     let bad = || format!("{text:?} is no length of time; valid is {VALID}");
     let unit_at = text.find(|c: char| !c.is_ascii_digit()).ok_or_else(bad)?;

@@ -92,7 +92,7 @@ fn of_cause(cause: &(dyn std::error::Error + 'static)) -> Option<Exit> {
         return Some(Exit::CONFIG);
     }
     if let Some(error) = cause.downcast_ref::<io::Error>() {
-        // Whoever reads our output has seen enough.
+        // The reader of our output has seen enough.
         return (error.kind() == io::ErrorKind::BrokenPipe).then_some(Exit::OK);
     }
     if let Some(error) = cause.downcast_ref::<AcquireError>() {

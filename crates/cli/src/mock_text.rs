@@ -1,4 +1,4 @@
-//! What a provider that is none does, as people write it: `100ms..2s`, `30s:rps=5`, `503@10s..20s`, `reset/7`.
+//! What a mock provider does, as people write it: `100ms..2s`, `30s:rps=5`, `503@10s..20s`, `reset/7`.
 
 use std::ops::RangeInclusive;
 use std::time::Duration;

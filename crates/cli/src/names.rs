@@ -64,7 +64,7 @@ fn set_text(text: &str, example: &str) -> Result<String, String> {
 
 fn checked(kind: NameKind, text: &str, example: &str) -> Result<String, String> {
     kind.check(text).map_err(|why| {
-        // Whoever shows this has shown the name already.
+        // The caller that shows this has shown the name already.
         let (said, shown) = (why.to_string(), format!("{} {:?}: ", why.what(), why.name()));
         format!("{}, such as {example}", said.strip_prefix(&shown).unwrap_or(&said))
     })?;

@@ -12,7 +12,7 @@ use crate::duration_text;
 /// What a valid one looks like, for error messages.
 const VALID: &str = "a date (2026-11-15), a time (2026-11-15T14:00:00Z), or how long ago (24h)";
 
-/// A time that is known, or known as soon as somebody says what time it is.
+/// A time that is known, or known as soon as the caller gives the current time.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum TimeArg {
     /// This one.
@@ -26,7 +26,7 @@ impl TimeArg {
     ///
     /// # Errors
     ///
-    /// A text that is none is answered with what would be valid.
+    /// What would be valid, if the text is no time.
     pub(crate) fn parse(text: &str) -> Result<TimeArg, String> {
         if let Ok(ago) = duration_text::parse(text) {
             return Ok(TimeArg::Ago(Span::covering(ago)));

@@ -1,4 +1,4 @@
-//! The units of limits, by their names: what an amount that somebody wrote means, and how one is shown.
+//! The units of limits, by their names: what an amount that a user wrote means, and how one is shown.
 
 use std::collections::BTreeMap;
 

@@ -6,7 +6,7 @@ mod support;
 use rusqlite::Connection;
 use support::sandbox::Sandbox;
 
-/// A store that can be read and that nobody can write to, as long as this is there.
+/// A store that can be read and that no other process can write to, as long as this is there.
 fn locked(sandbox: &Sandbox) -> Connection {
     let connection = Connection::open(sandbox.path().join("limits.db")).expect("the store is there");
     connection.execute_batch("BEGIN IMMEDIATE").expect("nobody else writes");

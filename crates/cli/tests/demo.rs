@@ -1,4 +1,4 @@
-//! `tollgate demo` leaves nothing behind, whoever ends it.
+//! `tollgate demo` leaves nothing behind, however it ends.
 #![cfg(unix)]
 
 mod support;

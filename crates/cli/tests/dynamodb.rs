@@ -39,7 +39,7 @@ fn a_table_that_is_not_there_is_not_made_and_the_way_to_make_it_is_told() {
     assert_eq!(sandbox.tollgate(&["check", "--store", &missing]).exit, 4);
     let ran = sandbox.tollgate(&["version", "--store", &creating]);
     assert!(ran.stdout.contains("not there yet"), "{ran:?}");
-    // Whoever asks for it gets it.
+    // A command that asks for the table and writes gets it.
     assert_eq!(sandbox.tollgate(&["check", "--store", &creating]).exit, 4, "a look makes nothing");
     let ran = sandbox.tollgate(&["system", "set-defaults", "-l", "rpm:10", "--store", &creating]);
     assert_eq!(ran.exit, 0, "{ran:?}");

@@ -1,4 +1,4 @@
-//! The provider that is none, as a program: it says where it is, answers, and ends when it is told to.
+//! The mock provider, as a program: it says where it is, answers, and ends when a signal asks it to.
 #![cfg(all(unix, feature = "mock-provider"))]
 
 mod support;

@@ -35,8 +35,8 @@ fn run_at_once(sandbox: &Sandbox, words: &[&str], script: &str) -> Vec<i32> {
     shells.into_iter().map(code).collect()
 }
 
-/// Signs in, counts who is there, stays a moment and signs out. Who signs in last sees everybody, so that no overlap goes
-/// unseen; and nobody is counted who holds no permit.
+/// Signs in, counts the commands that are there, stays a moment and signs out. The command that signs in last sees all
+/// others, so that no overlap goes unseen; and a command that holds no permit is not counted.
 const COUNT_IN: &str =
     "touch running/$$ && ls running | wc -l >> seen && sleep 0.05 && echo done >> done && rm running/$$";
 
@@ -74,7 +74,7 @@ fn twenty_shells_keep_to_requests_and_to_three_at_once_together() {
 fn a_planted_overlap_is_seen() {
     let sandbox = sandbox_with(&["slots:20/at-once"]);
     std::fs::create_dir(sandbox.path().join("running")).expect("an empty folder");
-    // Everybody stays until all are there.
+    // Every command stays until all are there.
     let script = format!(
         "touch running/$$; until [ $(ls running | wc -l) -ge {SHELLS} ]; do :; done; ls running | wc -l >> seen"
     );

@@ -126,7 +126,7 @@ fn without_colours_it_is_written_over_all_the_same() {
 fn who_waits_is_shown_until_the_wait_ends() {
     let mut watched = watch(&["--interval", "100ms"]);
     assert!(watched.picture().contains("0 waiting"));
-    // All four slots, for as long as nobody settles it.
+    // All four slots, until the ticket is settled.
     let ticket = watched.sandbox.tollgate(&["acquire", "you", "jobs", "rpm=1", "tpm=1", "slots=4"]).stdout;
     let waits = ["run", "--wait", "you", "jobs", "rpm=1", "tpm=1500", "slots=2", "--", "true"];
     let mut waiter = tollgate(&watched.sandbox).args(waits).spawn().expect("the program is built");

@@ -25,12 +25,12 @@ pub enum BadAmount {
 /// Amounts come from token counters, JSON and command lines, in whatever type those use. Converting here, once,
 /// means that a negative or broken one is refused with its value instead of being wrapped into a huge one.
 pub trait IntoAmount {
-    /// The amount, or why it is none.
+    /// Returns the amount, or why the value is no amount.
     ///
     /// # Errors
     ///
     /// [`BadAmount`] for negative, oversized or fractional values. [`UNBOUNDED`] passes: only a capacity may be
-    /// unbounded, and whoever takes the amount decides that.
+    /// unbounded, and the caller that takes the amount decides that.
     fn into_amount(self) -> Result<u64, BadAmount>;
 }
 

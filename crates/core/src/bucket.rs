@@ -25,7 +25,7 @@ pub(crate) enum States {
     General(Box<[State]>),
 }
 
-/// Who holds what was taken of a resource, and until when if nobody hears of them.
+/// Who holds what was taken of a resource, and until when unless the holder is renewed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Holder {
     /// Unique among all holders.
@@ -58,7 +58,7 @@ pub struct Usage<'a> {
 }
 
 impl<'a> Take<'a> {
-    /// Takes `costs` for somebody who is sure to give resources back.
+    /// Takes `costs` for a caller that is sure to give resources back.
     pub fn of(costs: &'a Costs) -> Take<'a> {
         Take { costs, holder: None }
     }
@@ -319,8 +319,8 @@ impl Bucket {
         self.settle(limits, now, &Usage { reserved: &reserved, used: &used, ..usage.clone() })
     }
 
-    /// Gives credit that nobody had taken: debt is repaid first, and no limit becomes more than full. Resources are
-    /// left alone, because only who holds one can give it back.
+    /// Gives credit that no call had taken: debt is repaid first, and no limit becomes more than full. Resources are
+    /// left alone, because only the holder of one can give it back.
     pub fn top_up(&mut self, limits: &Limits, now: Tick, credit: &Costs) {
         let (then, now) = (self.stamp, now.max(self.stamp));
         self.change(limits, |states| {
@@ -344,7 +344,7 @@ impl Bucket {
         self.stamp = now;
     }
 
-    /// Makes a holder expire later. `false` if it has expired already: what it held may be somebody else's.
+    /// Makes a holder expire later. `false` if it has expired already: what it held may be another holder's.
     pub fn renew(&mut self, limits: &Limits, now: Tick, holder: Holder) -> bool {
         let now = now.max(self.stamp);
         let States::General(_) = &self.states else { return false };
@@ -363,8 +363,8 @@ impl Bucket {
         self.change(limits, |states| states.iter_mut().map(|state| state.expire(now)).sum())
     }
 
-    /// Drops what is held by those whom `keep` does not want, and says how many they were: for stores that can see
-    /// that somebody is gone.
+    /// Drops what is held by holders that `keep` does not want, and returns how many they were: for stores that can see
+    /// that a holder is gone.
     pub fn retain_holders(
         &mut self,
         limits: &Limits,
@@ -382,8 +382,8 @@ impl Bucket {
         })
     }
 
-    /// Lets holders that have expired hold on until `until` if `lives` says so: for stores that can see that somebody is there
-    /// though nothing was heard of it, whatever the clocks say.
+    /// Lets holders that have expired hold on until `until` if `lives` says so: for stores that can see that a holder
+    /// is there though it was not renewed, whatever the clocks say.
     pub fn revive_holders(
         &mut self,
         limits: &Limits,
@@ -401,7 +401,8 @@ impl Bucket {
         });
     }
 
-    /// Frees all resources, whoever holds them: for a copy of a bucket whose holders are all of another process.
+    /// Frees all resources, whichever holders have them: for a copy of a bucket whose holders are all of another
+    /// process.
     pub fn free_resources(&mut self, limits: &Limits) {
         if !limits.have_resources() {
             return;

@@ -7,7 +7,7 @@ use crate::Tick;
 
 /// Where the edges of a calendar lie. A pure function of time: the same `after` always has the same answer.
 pub trait Edges: Send + Sync + 'static {
-    /// The first edge later than `after`, or `None` if there is none any more.
+    /// Returns the first edge later than `after`, or `None` if there are no more.
     fn next_edge(&self, after: Tick) -> Option<Tick>;
 }
 
@@ -32,7 +32,7 @@ impl Calendar {
         &self.text
     }
 
-    /// The first edge later than `after`; [`Tick::MAX`] if there is none.
+    /// Returns the first edge later than `after`; [`Tick::MAX`] if there are no more.
     pub fn next_edge(&self, after: Tick) -> Tick {
         // An edge that is not later would loop for ever, so it counts as none.
         self.edges.next_edge(after).filter(|edge| *edge > after).unwrap_or(Tick::MAX)

@@ -12,7 +12,7 @@ pub struct Link<'a> {
     pub costs: &'a Costs,
 }
 
-/// Takes from every bucket of the chain, or from none. On success `taken` is told when, for each link in order.
+/// Takes from every bucket of the chain, or from none. On success, reports to `taken` when, for each link in order.
 ///
 /// # Errors
 ///

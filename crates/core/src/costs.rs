@@ -36,7 +36,7 @@ impl Costs {
     }
 
     /// The same costs with so much of the [cooldown](crate::Limit::cooldown) of `limits`, which no demand can name; as
-    /// they are if there is none.
+    /// they are if `limits` have no cooldown.
     #[must_use]
     pub fn of_cooldown(mut self, limits: &Limits, amount: u64) -> Costs {
         if let Some(index) = limits.iter().position(crate::Limit::is_cooldown) {

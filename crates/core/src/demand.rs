@@ -7,7 +7,7 @@ use crate::{BadAmount, HashedName, IntoAmount, Name};
 /// What one call asks: `demand! { rpm: 1, tpm: 1_500 }`.
 ///
 /// A demand is only a list of names and amounts. Whether the names exist and the amounts fit is decided where it
-/// is used; an amount that is none (negative, say) is remembered here and refused there.
+/// is used; an invalid amount (negative, say) is remembered here and refused there.
 ///
 /// The macro makes a demand over an array, which costs nothing to build; [`Demand::new`] and `collect` make one
 /// over a `Vec`, for names that are not known when the program is written.
@@ -31,7 +31,7 @@ pub trait AsDemand {
     /// The name and the amount at `index`, in the order they were given.
     fn part(&self, index: usize) -> (HashedName<'_>, u64);
 
-    /// The first amount that is none, if there is one.
+    /// Returns the first invalid amount, if there is one.
     fn bad_amount(&self) -> Option<(&str, BadAmount)>;
 }
 
@@ -60,7 +60,7 @@ pub enum DemandError {
         /// The most that can be had at once.
         capacity: u64,
     },
-    /// An amount is none.
+    /// An amount is invalid.
     BadAmount {
         /// The name it was given for.
         name: Box<str>,

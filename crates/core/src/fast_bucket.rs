@@ -180,7 +180,7 @@ impl PlainRules {
     }
 
     /// Takes `costs` after `elapsed`, which were found to fit. Working the same out again is quicker than
-    /// writing it down in between: whoever lets go of a lock waits for everything that was written.
+    /// writing it down in between: a thread that releases a lock waits for everything that was written.
     #[inline(always)]
     pub(crate) fn take(&self, credits: &mut Credits, elapsed: u64, costs: &[u64; INLINE]) {
         let credits = credits.as_mut_slice();

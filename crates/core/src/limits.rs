@@ -124,7 +124,7 @@ impl Limits {
     }
 
     /// The same limits as of a version of the config they come from, if it is not 0: a bucket that was used under a
-    /// later one refuses them as stale, so that whoever has not heard of a change cannot undo it.
+    /// later one refuses them as stale, so that a process that does not know of a change cannot undo it.
     #[must_use]
     pub fn at_version(self, version: u64) -> Limits {
         Limits(Arc::new(LimitsInner { version, ..Arc::unwrap_or_clone(self.0) }))
@@ -136,7 +136,7 @@ impl Limits {
         self.0.version
     }
 
-    /// The same limits, said to come from defaults: nobody set them for this bucket in particular, so a store may
+    /// The same limits, said to come from defaults: they were not set for this bucket in particular, so a store may
     /// forget it once it is full.
     #[must_use]
     pub fn of_defaults(self) -> Limits {

@@ -98,7 +98,7 @@ impl State {
         if limit.is_shadow() { Ready::Now } else { self.room_for(limit, then, now, cost) }
     }
 
-    /// When there will be room for `cost`, be it that nobody has to wait for it.
+    /// Returns when there will be room for `cost`, even if no caller has to wait for it.
     fn room_for(&self, limit: &Limit, then: Tick, now: Tick, cost: u64) -> Ready {
         match (limit.machine(), &self.0) {
             (_, _) if cost == 0 => Ready::Now,
@@ -206,7 +206,7 @@ impl State {
         }
     }
 
-    /// Gives `amount` that nobody had taken, up to what is full. Resources are left alone, and a cooldown ends.
+    /// Gives `amount` that no call had taken, up to what is full. Resources are left alone, and a cooldown ends.
     pub(crate) fn top_up(&mut self, limit: &Limit, now: Tick, amount: u64) {
         match (limit.machine(), &mut self.0) {
             (Machine::Meter(meter), StateInner::Meter(credit)) => {

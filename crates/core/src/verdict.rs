@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use crate::{InlineVec, Limit, Limits, Tick};
 
-/// When a demand will fit, if nobody else takes or gives back in the meantime.
+/// When a demand will fit, if no other caller takes or gives back in the meantime.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Ready {
     /// It fits now.
@@ -13,7 +13,7 @@ pub enum Ready {
     Now,
     /// It fits at this tick, and not a tick earlier.
     At(Tick),
-    /// That depends on others giving back, so nobody can say.
+    /// That depends on other callers giving back, so it is not known.
     Unknown,
 }
 
@@ -23,7 +23,7 @@ impl Ready {
         if tick == Tick::MAX { Ready::Unknown } else { Ready::At(tick) }
     }
 
-    /// The later of the two; what nobody can say is later than everything.
+    /// Returns the later of the two; what is not known is later than everything.
     pub fn later(self, other: Ready) -> Ready {
         match (self, other) {
             (Ready::Unknown, _) | (_, Ready::Unknown) => Ready::Unknown,
@@ -110,7 +110,7 @@ impl Status {
         self.state.ready
     }
 
-    /// When the limit will be full again if nobody takes anything.
+    /// Returns when the limit will be full again if no caller takes anything.
     pub fn full(&self) -> Ready {
         self.state.full
     }
@@ -158,8 +158,8 @@ impl Denial {
         self.ready
     }
 
-    /// How long until then, if it is known. Admitted after this wait, and not a microsecond earlier, if nobody
-    /// waits ahead; behind others it is the least that it can be.
+    /// How long until then, if it is known. Admitted after this wait, and not a microsecond earlier, if no waiter is
+    /// ahead; behind others it is the least that it can be.
     pub fn wait(&self) -> Option<Duration> {
         self.ready.wait(self.now)
     }

@@ -1,4 +1,4 @@
-//! Cooldowns: nobody passes until they are over, and nobody has to know them by name.
+//! Cooldowns: no demand passes until they are over, and no caller has to know them by name.
 
 use tollgate_core::{
     Bucket, Costs, DemandError, Limit, Limits, Name, Ready, Span, Take, Tick, Usage, demand,

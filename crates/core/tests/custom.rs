@@ -232,7 +232,7 @@ fn a_custom_limit_and_a_rate_are_taken_together_or_not_at_all() {
     for_seeds(2_000, beside_a_rate);
 }
 
-/// A rule that answers what it was told to.
+/// A rule that returns the answer it was made with.
 struct Says(Ready);
 
 impl CustomLimit for Says {

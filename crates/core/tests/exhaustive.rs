@@ -100,7 +100,7 @@ fn step(
     Ok(())
 }
 
-/// Every other tick the gauge is taken by somebody who expires.
+/// Every other tick the gauge is taken by a holder that expires.
 fn holder(spec: &Spec, place: &Place) -> Option<Holder> {
     let held = matches!(spec, Spec::Gauge { .. }) && place.now % 2 == 1;
     held.then(|| Holder { id: place.now.into(), expires: oracle::subject::tick(place.now + 3) })

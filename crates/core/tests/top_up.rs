@@ -1,4 +1,4 @@
-//! Credit that nobody had taken: debt is repaid first, nothing becomes more than full, resources are left alone.
+//! Credit that no call had taken: debt is repaid first, nothing becomes more than full, resources are left alone.
 
 mod oracle;
 

@@ -92,7 +92,7 @@ const MARKS: [(&str, &str); 5] = [
 fn not_read(error: &str) -> HttpAnswer {
     let marked = MARKS.iter().find_map(|(mark, kind)| Some((error.strip_prefix(mark)?, *kind)));
     let (text, kind) = marked.unwrap_or((error, unmarked(error)));
-    // Where it was in the body is nobody's business.
+    // A client does not need to know where in the body it was.
     let text = text.rsplit_once(" at line ").map_or(text, |(text, _)| text);
     HttpAnswer::refusal(400, kind, text)
 }

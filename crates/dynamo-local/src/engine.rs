@@ -35,7 +35,7 @@ struct EngineParts {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum EngineError {
-    /// The file is none of an engine, or cannot be opened.
+    /// The file is not that of an engine, or cannot be opened.
     #[error("{0} cannot be opened as tables: {1}; name another file, or make its folder")]
     File(String, String),
     /// There is no memory for it.
@@ -57,7 +57,7 @@ impl Engine {
         Ok(Engine::of(database, time))
     }
 
-    /// An engine whose tables are in a file, which is made if there is none.
+    /// An engine whose tables are in a file, which is made if it is missing.
     ///
     /// # Errors
     ///
@@ -86,7 +86,8 @@ impl Engine {
         SharedHttpClient::new(Embedded(self.clone()))
     }
 
-    /// Takes the time from somewhere else, in microseconds since 1970: for tests whose clock is turned by hand, or off.
+    /// Takes the time from somewhere else, in microseconds since 1970: for tests with a manual clock, or one that is
+    /// off.
     pub fn set_time(&self, time: impl Fn() -> u64 + Send + Sync + 'static) {
         self.0.time.set(time);
     }
@@ -128,7 +129,7 @@ impl Engine {
     /// The time of answers, as their `Date` says it.
     pub(crate) fn date(&self) -> String {
         let secs = i64::try_from(self.0.time.micros() / 1_000_000).unwrap_or(i64::MAX);
-        // A time that has no date is no help to anybody, and an answer without one is allowed.
+        // A time that has no date helps no client, and an answer without one is allowed.
         DateTime::from_secs(secs).fmt(Format::HttpDate).unwrap_or_default()
     }
 }
@@ -139,7 +140,7 @@ impl fmt::Debug for Engine {
     }
 }
 
-/// The same request, asking what it costs; `None` if it does already, or is none.
+/// The same request, asking what it costs; `None` if it does already, or has no fields.
 fn asking_for_units(body: &[u8]) -> Option<Vec<u8>> {
     let fields =
         body.strip_prefix(b"{").filter(|fields| !fields.starts_with(b"}") && !asks_for_units(body))?;

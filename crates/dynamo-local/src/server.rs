@@ -26,8 +26,8 @@ const HEAD_WITHIN: Duration = Duration::from_secs(30);
 /// How many connections there may be at once. More wait to be accepted.
 const CONNECTIONS_MAX: usize = 1_000;
 
-/// Answers requests on a listener, by HTTP/1.1, until it is dropped. There are no accounts: whoever reaches the listener
-/// can do everything, so bind it to a loopback address.
+/// Answers requests on a listener, by HTTP/1.1, until it is dropped. There are no accounts: any client that reaches the
+/// listener can do everything, so bind it to a loopback address.
 ///
 /// # Cancel safety
 ///

@@ -24,7 +24,7 @@ use crate::inner::{DynamoInner, DynamoStore};
 use crate::service::{Bounded, RetryPolicy, TableService};
 use crate::{DynamoOpenError, ServiceError, endpoint, table};
 
-/// Where a service that is no region of AWS says it is, if nobody says otherwise.
+/// The default region of a service that is no region of AWS.
 const LOCAL_REGION: &str = "us-east-1";
 
 /// What the threads of a store are called.
@@ -112,7 +112,7 @@ impl DynamoStoreBuilder {
         self
     }
 
-    /// Whether to make the table if there is none; it has to be there unless it says otherwise.
+    /// Whether to make the table if it is missing; it has to be there unless it says otherwise.
     pub fn create_table(mut self, creates: bool) -> DynamoStoreBuilder {
         self.creates = creates;
         self
@@ -125,9 +125,9 @@ impl DynamoStoreBuilder {
         self
     }
 
-    /// Whether writes may say what a bucket gains and loses, so that those who write at once do not get in each other's
-    /// way; they may unless it says otherwise. Without it every write says what the bucket will be, and is made again
-    /// whenever somebody else was quicker.
+    /// Whether writes may say what a bucket gains and loses, so that clients that write at once do not get in each
+    /// other's way; they may unless it says otherwise. Without it every write says what the bucket will be, and is made
+    /// again whenever another client was quicker.
     pub fn fast_path(mut self, is_on: bool) -> DynamoStoreBuilder {
         self.settings.fast_path = is_on;
         self
@@ -148,10 +148,10 @@ impl DynamoStoreBuilder {
         self
     }
 
-    /// Takes ahead: a process holds up to so many percent of each capacity of a bucket that it takes from often, so that
-    /// most takes need no call. What nobody wants for `idle` is given back. What is held ahead by one process cannot be
-    /// had by another, and is lost until it is refilled if the process dies. Only of buckets all of whose limits are meters.
-    /// Off unless it says otherwise.
+    /// Takes ahead: a process holds up to so many percent of each capacity of a bucket that it takes from often, so
+    /// that most takes need no call. What no caller wants for `idle` is given back. What is held ahead by one process
+    /// cannot be had by another, and is lost until it is refilled if the process dies. Only of buckets all of whose
+    /// limits are meters. Off unless it says otherwise.
     pub fn prefetch(mut self, percent: u8, idle: Duration) -> DynamoStoreBuilder {
         self.settings.prefetch = Prefetch::new(percent, idle);
         self
@@ -254,7 +254,7 @@ impl DynamoStoreBuilder {
         }
     }
 
-    /// Sees to it that there is a table that fits.
+    /// Makes sure that there is a table that fits.
     async fn prepare(&self, service: &TableService, whereabouts: &str) -> Result<(), DynamoOpenError> {
         let described = table::describe(service).await;
         let open_error = |failure| DynamoOpenError::of(failure, &self.table, whereabouts);

@@ -27,7 +27,7 @@ pub enum DynamoOpenError {
     NotActive {
         /// The table.
         table: String,
-        /// The last that was heard of it.
+        /// Its last known status.
         status: String,
         /// How long it was waited for.
         waited: Duration,

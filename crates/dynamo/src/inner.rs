@@ -20,7 +20,7 @@ pub(crate) struct DynamoInner {
     pub(crate) buckets: Buckets,
     /// Where those wait who were denied.
     pub(crate) wait_queues: WaitQueues,
-    /// Itself, for what goes on when nobody waits for it.
+    /// Itself, for background work.
     pub(crate) this: Weak<DynamoInner>,
 }
 
@@ -43,7 +43,7 @@ impl DynamoInner {
         millis << 80 | high << 64 | u128::from(low)
     }
 
-    /// A call was applied: whoever waits for what it gave back looks again.
+    /// A call was applied: notifies the waiters for what it gave back, which look again.
     pub(crate) fn after(&self, call: &OwnedTransaction, applied: &TxnOutcome) {
         if matches!(applied, TxnOutcome::Done(_)) && !self.wait_queues.is_empty() {
             call.with(|call| self.wait_queues.notify_freed(call));
@@ -71,7 +71,7 @@ impl DynamoStore {
         &self.0.service.table
     }
 
-    /// In how many items the bucket of an entity and a resource is; 0 if there is none.
+    /// In how many items the bucket of an entity and a resource is; 0 if there is no such bucket.
     pub fn shards_of<'a>(
         &'a self,
         namespace: &'a str,

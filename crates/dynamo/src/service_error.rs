@@ -38,7 +38,7 @@ pub enum ServiceError {
     /// There is no such table, or no such index.
     #[error("there is no table {0:?}, or it lacks an index; create it, or name the right table and region")]
     NoTable(String),
-    /// Whoever calls may not do this.
+    /// The caller may not do this.
     #[error("no permission: {0}; give the caller the policy that the table's documentation names")]
     AccessDenied(String),
     /// There is nothing to sign calls with.

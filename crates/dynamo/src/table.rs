@@ -59,7 +59,7 @@ pub(crate) async fn describe(service: &TableService) -> Result<TableDescription,
     described.table.ok_or_else(none)
 }
 
-/// Makes the table, and waits until it is there. One that somebody else is making is waited for all the same.
+/// Makes the table, and waits until it is there. One that another client is making is waited for all the same.
 pub(crate) async fn create(
     service: &TableService,
     whereabouts: &str,
@@ -67,7 +67,7 @@ pub(crate) async fn create(
     let open_error = |failure| DynamoOpenError::of(failure, &service.table, whereabouts);
     let creation = creation(service).map_err(incomplete)?;
     match service.with_retries(|| creation.clone().send()).await {
-        // One that is there by now was made by somebody else, or by a try whose answer was lost.
+        // One that is there by now was made by another client, or by a try whose answer was lost.
         Ok(_) | Err(CallFailure::Trouble(ServiceError::TableBusy(_), _)) => {}
         Err(failure) => return Err(open_error(failure)),
     }

@@ -115,7 +115,7 @@ fn after_another_client_has_written_it_is_at_most_two() {
         let calls = till.cost(|limiter| take(limiter, "user", 10));
         assert!(calls.writes() <= 2 && calls.reads() == 0, "{calls:?}");
     }
-    // Where none of them is full in between, nobody gets in anybody's way.
+    // Where none of them is full in between, the clients do not get in each other's way.
     till.advance(Span::from_millis(1));
     take(&other, "user", 90_000);
     take(&till.limiter, "user", 10);

@@ -177,7 +177,7 @@ fn run(seed: u64) {
             left[bucket][0] == expected[bucket] && (!has_slots || left[bucket][1] == held[bucket])
         })
     };
-    // What nobody waits for any more is given back within seconds of peace.
+    // What no caller waits for any more is given back within seconds once the faults end.
     let mut left = clients[0].left();
     for _ in 0..400 {
         if is_so(&left) {

@@ -24,7 +24,8 @@ use tollgate_store::ManualClock;
 
 const START: Tick = Tick::from_secs(1_800_000_000);
 
-/// What a child is told: where the table is, how chains are written, which write is its last, and what it takes.
+/// The variable that says to a child where the table is, how chains are written, which write is its last, and what it
+/// takes.
 const TOLD: &str = "TOLLGATE_TEST_CHILD";
 
 /// How many requests, and how many slots, there are for the project.
@@ -37,7 +38,7 @@ const RESERVED: u64 = 50;
 const USED: [u64; 2] = [20, 90];
 
 /// A client for the SDK that kills its process when a write has been made and those before it are, before its answer is
-/// heard of. Writes that are sent after the last one never arrive.
+/// received. Writes that are sent after the last one never arrive.
 #[derive(Clone, Debug)]
 struct Deadly {
     client: SharedHttpClient,
@@ -163,7 +164,7 @@ fn child() {
     }
 }
 
-/// Reserves tokens and settles with others until it is killed, and says what it was told.
+/// Reserves tokens and settles with others until it is killed, and prints what was answered.
 fn use_tokens(limiter: &Limiter, entity: &str) {
     for used in USED.into_iter().cycle() {
         let lease = limiter.acquire(entity, "api", demand! { tpm: RESERVED }).wait().expect("there is room");
@@ -196,8 +197,8 @@ impl World {
         World { hands, endpoint, limiter }
     }
 
-    /// Runs a process that is killed at its `last` write, if it gets there. How often it heard that it was admitted, and
-    /// whether it was killed.
+    /// Runs a process that is killed at its `last` write, if it gets there. Returns how often it was admitted as far as
+    /// it knew, and whether it was killed.
     fn run(&self, chains: Chains, last: u64, entity: &str, what: &str) -> (u64, bool) {
         let (said, was_killed) = self.run_and_listen(chains, last, entity, what);
         (said.iter().filter(|line| line.ends_with("admitted")).count() as u64, was_killed)
@@ -255,8 +256,8 @@ fn served(engine: Engine) -> String {
     format!("http://{address}")
 }
 
-/// Processes that are killed at each of their first writes, one after the other. How often they heard that they were
-/// admitted, and how many were killed.
+/// Processes that are killed at each of their first writes, one after the other. Returns how often they were admitted
+/// as far as they knew, and how many were killed.
 fn killed_at_every_write(world: &World, chains: Chains) -> (u64, u64) {
     let runs = (1..10).map(|last| world.run(chains, last, &format!("key-{}", last % 3), "rpm"));
     runs.fold((0, 0), |(admitted, killed), (more, was_killed)| {
@@ -305,9 +306,9 @@ fn slots_of_a_killed_process_come_back_when_their_leases_expire() {
     }
 }
 
-/// Processes that are killed at each of their first `writes` while they reserve and settle. What each leaves in the bucket of
-/// its key and in that of the project: all that it was told of, and for the call under way a charge that it may have at
-/// that point.
+/// Processes that are killed at each of their first `writes` while they reserve and settle. What each leaves in the
+/// bucket of its key and in that of the project: all that was answered to it, and for the call under way a charge that
+/// it may have at that point.
 fn assert_charged_once(chains: Chains, writes: u64) -> Vec<[u64; 2]> {
     let world = World::new(Limit::per_day("tpm", TOKENS));
     let mut left = Vec::new();

@@ -257,7 +257,7 @@ fn a_store_reaches_its_table_over_a_port() {
     server.abort();
 }
 
-/// What a child is told: that it is one.
+/// The variable that says that the process is a child.
 const CHILD: &str = "TOLLGATE_TEST_CHILD";
 
 /// Only does something as a child, on whose host there is nothing to sign calls with.

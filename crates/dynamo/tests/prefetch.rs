@@ -1,4 +1,4 @@
-//! Taking ahead: few calls, never more than there is, and nothing kept that nobody wants.
+//! Taking ahead: few calls, never more than there is, and nothing kept that no caller wants.
 
 #![allow(clippy::disallowed_methods, reason = "what others do in the background is waited for")]
 

@@ -17,7 +17,7 @@ const PROCESSES: usize = 10;
 const TRIES: usize = 20;
 const CAPACITY: u64 = 100;
 
-/// What a child is told: where the table is, and whether the fast path is on.
+/// The variable that says to a child where the table is, and whether the fast path is on.
 const TOLD: &str = "TOLLGATE_TEST_CHILD";
 
 fn limiter(endpoint: &str, fast_path: bool) -> Limiter {
@@ -110,7 +110,7 @@ fn clients_whose_clocks_are_minutes_apart_mint_nothing() {
                 admitted += 1;
             }
         }
-        // What is told by whole seconds is off by one at most.
+        // A time in whole seconds is off by one at most.
         assert!(f64::from(admitted) <= earned + 10.0 / 60.0 + 1e-9, "{admitted} of {earned} were admitted");
         let step = Span::from_secs(2);
         right.advance(step);

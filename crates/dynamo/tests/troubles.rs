@@ -1,4 +1,4 @@
-//! What callers are told when something goes wrong on the way, and that another try makes it unseen.
+//! What callers get when something goes wrong on the way, and that a retry makes it unseen.
 
 #![allow(clippy::unwrap_used, reason = "the helpers of a test fail it")]
 

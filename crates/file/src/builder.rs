@@ -80,7 +80,7 @@ impl FileStoreBuilder {
         FileStoreBuilder { usage_retention, ..self }
     }
 
-    /// Opens the file, or makes it if there is none.
+    /// Opens the file, or makes it if it does not exist.
     ///
     /// # Errors
     ///

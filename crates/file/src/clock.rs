@@ -15,10 +15,10 @@ use crate::builder::FileStoreBuilder;
 use crate::clock_row::{Agreed, ClockRow, HostTimes};
 use crate::error::TxnError;
 
-/// How long an engine waits until it reads the row again that it may not or cannot change, in microseconds.
+/// How long an executor waits until it reads the row again that it may not or cannot change, in microseconds.
 const PAUSE: u64 = 1_000_000;
 
-/// The clock of a store, which all its engines and callers share.
+/// The clock of a store, which all its executors and callers share.
 #[derive(Clone)]
 pub(crate) struct FileTime {
     pub(crate) clock: Clock,
@@ -36,20 +36,20 @@ impl FileTime {
     }
 }
 
-/// What an engine may do to the row.
+/// What an executor may do to the row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ClockAccess {
     Read,
     Write,
 }
 
-/// The clock as an engine has it.
+/// The clock as an executor has it.
 pub(crate) struct FileClock {
     clock: Clock,
     agreement: Option<Agreement>,
 }
 
-/// What an engine knows of the agreement.
+/// What an executor knows of the agreement.
 struct Agreement {
     shared: Arc<StoreClock>,
     access: ClockAccess,
@@ -61,7 +61,7 @@ struct Agreement {
 }
 
 impl FileClock {
-    /// The clock of an engine that has just opened the file.
+    /// The clock of an executor that has just opened the file.
     pub(crate) fn open(time: &FileTime, access: ClockAccess, connection: &Connection) -> FileClock {
         let mut clock = FileClock { clock: time.clock.clone(), agreement: None };
         if let Some(shared) = time.shared.clone() {
@@ -78,7 +78,7 @@ impl FileClock {
         self.clock.now()
     }
 
-    /// The transaction was rolled back: the row may not be what this engine wrote.
+    /// The transaction was rolled back: the row may not be what this executor wrote.
     pub(crate) fn roll_back(&mut self) {
         if let Some(agreement) = &mut self.agreement {
             agreement.is_written = false;

@@ -72,7 +72,7 @@ impl ClockRow {
         self.written.saturating_add(self.offset) <= wall.saturating_add(StoreClock::AHEAD_MAX)
     }
 
-    /// Reads the row; `None` if there is none, as in a file of an earlier version.
+    /// Reads the row; `None` if the file has no row, as in a file of an earlier version.
     pub(crate) fn read(connection: &Connection) -> Result<Option<ClockRow>, TxnError> {
         if !connection.table_exists(None, "clock")? {
             return Ok(None);

@@ -1,11 +1,11 @@
-//! A desk: errands stand in line, and whoever holds the engine serves all of them together.
+//! A commit queue: jobs are queued, and the thread that holds the executor runs all of them together.
 //!
-//! The desk has a thread of its own for what nobody waits for and for what tasks wait for. A thread that waits may as
-//! well do the work: it joins the line and, if the engine is free, serves the line itself. So a lone caller never pays
-//! for being woken, and a crowd is served by whoever came first, many at a time.
+//! The queue has a background thread for detached jobs and for those that tasks wait for. A thread that waits may as
+//! well do the work: it queues its job and, if the executor is free, runs the queued jobs itself. So a lone caller
+//! never pays for being woken, and the first of many callers runs the jobs of all, many at a time.
 //!
-//! Why nobody is forgotten: whoever lets go of the engine looks at the line afterwards, and rings for the thread if
-//! somebody stands there. An errand that found the engine taken had joined the line before that.
+//! Why no job is left behind: a thread that releases the executor looks at the queue afterwards, and notifies the
+//! background thread if a job is there. A job that found the executor taken had joined the queue before that.
 
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -19,34 +19,34 @@ use tollgate_store::{Clock, Condvar, Freed, Mutex, MutexGuard, NoFork, StoreErro
 
 use crate::error::TxnError;
 
-/// How many errands may stand in line.
+/// How many jobs may be queued.
 pub(crate) const LINE_MAX: usize = 100_000;
 
-/// How many errands served together make a crowd.
+/// How many jobs run together make a crowd.
 const CROWD: usize = 4;
 
-/// How long the desk rests before it tries again what failed and nobody waits for.
+/// The backoff before the queue retries detached jobs that failed.
 const REST: Span = Span::from_millis(100);
 
-/// How often it tries that once the desk is closing.
+/// How often it retries them once the queue is closing.
 const LAST_TRIES: u32 = 3;
 
-/// What serves errands.
+/// Runs jobs.
 pub(crate) trait Executor: Sized + Send + 'static {
-    /// How many errands are served together at most.
+    /// How many jobs run together at most.
     const TOGETHER_MAX: usize;
 
-    /// What an errand is given to work with.
+    /// What a job is given to work with.
     type Tools<'a>;
 
-    /// Serves errands and finishes each of them.
+    /// Runs jobs and finishes each of them.
     fn serve(&mut self, errands: Vec<Box<dyn Job<Self>>>, after: &mut FollowUp<Self>);
 
     /// The connection that it works with, when it is done with everything else.
     fn into_connection(self) -> Connection;
 }
 
-/// Something to be done at a desk.
+/// Something to be done by an executor.
 pub(crate) trait Job<E: Executor>: Send {
     /// When it was posted, by the time of the system.
     fn since(&self) -> Tick;
@@ -66,9 +66,9 @@ pub(crate) trait Job<E: Executor>: Send {
     fn finish(self: Box<Self>, outcome: Result<(), &StoreError>, after: &mut FollowUp<E>);
 }
 
-/// What is to be done once errands were served.
+/// What is to be done once jobs were run.
 pub(crate) struct FollowUp<E> {
-    /// Whom to wake when the engine is free: a waker may do anything.
+    /// What to wake when the executor is free: a waker may do anything.
     pub(crate) wakers: Vec<Waker>,
     /// What comes before all others.
     pub(crate) first: Vec<Box<dyn Job<E>>>,
@@ -92,15 +92,16 @@ impl<E> Default for FollowUp<E> {
     }
 }
 
-/// Errands in line, and the engine that serves them.
+/// Queued jobs, and the executor that runs them.
 pub(crate) struct CommitQueue<E: Executor> {
     line: Mutex<QueuedJobs<E>>,
     bell: Condvar,
-    /// Until it is dismissed. Locked only to serve: a caller that finds it locked leaves its errand to the one that has it.
+    /// Until it is dismissed. Locked only to run jobs: a caller that finds it locked leaves its job to the thread that
+    /// has it.
     engine: Mutex<Option<E>>,
     is_dismissed: AtomicBool,
     unheard: Arc<AtomicUsize>,
-    /// Whether many were served together the last time.
+    /// Whether many jobs ran together the last time.
     is_crowded: AtomicBool,
     wait_queues: Arc<WaitQueues>,
     /// The time of the system, whatever the store's clock.
@@ -109,20 +110,20 @@ pub(crate) struct CommitQueue<E: Executor> {
 
 struct QueuedJobs<E> {
     errands: VecDeque<Box<dyn Job<E>>>,
-    /// What failed and nobody waits for. It stands aside for a while: it might make others fail with it.
+    /// Detached jobs that failed. They are kept apart for a while: they might make others fail with them.
     failed: Vec<Box<dyn Job<E>>>,
-    /// When that is tried again.
+    /// When they are retried.
     due: Tick,
     asleep: bool,
-    /// How often what failed may still be tried, once the desk is closing.
+    /// How often what failed may still be retried, once the queue is closing.
     closing: Option<u32>,
 }
 
-/// A thread that is not in this process uses the engine, for ever.
+/// A thread that is not in this process uses the executor, for ever.
 #[derive(Debug)]
 pub(crate) struct ForeignThread;
 
-/// Counts an errand that nobody waits for, until it is dropped.
+/// Counts a detached job, until it is dropped.
 pub(crate) struct DetachedCount(Arc<AtomicUsize>);
 
 impl Drop for DetachedCount {
@@ -147,8 +148,8 @@ impl<E: Executor> CommitQueue<E> {
         }
     }
 
-    /// Puts an errand at the end of the line; gives it back if that is too long. Whoever calls this
-    /// [helps](CommitQueue::help) or [rings](CommitQueue::ring).
+    /// Queues a job; gives it back if the queue is full. The caller then [helps](CommitQueue::help) or
+    /// [rings](CommitQueue::ring).
     pub(crate) fn post(&self, errand: Box<dyn Job<E>>) -> Result<(), Box<dyn Job<E>>> {
         let mut line = self.line.lock();
         if line.errands.len() >= LINE_MAX {
@@ -158,13 +159,13 @@ impl<E: Executor> CommitQueue<E> {
         Ok(())
     }
 
-    /// Puts an errand before all others, however long the line is: it undoes what somebody did.
+    /// Queues a job before all others, however long the queue is: it undoes a request whose caller has gone.
     pub(crate) fn post_first(&self, errand: Box<dyn Job<E>>) {
         self.line.lock().errands.push_front(errand);
         self.ring();
     }
 
-    /// Wakes the thread of the desk if somebody stands in line and it sleeps.
+    /// Wakes the background thread if jobs are queued and it sleeps.
     pub(crate) fn ring(&self) {
         let line = self.line.lock();
         if line.asleep && !line.errands.is_empty() {
@@ -172,10 +173,11 @@ impl<E: Executor> CommitQueue<E> {
         }
     }
 
-    /// Serves the line on this thread, if the engine is free.
+    /// Runs queued jobs on this thread, if the executor is free.
     pub(crate) fn help(&self) {
         if self.is_crowded.load(Ordering::Relaxed) {
-            // Those who were served together are back together. Who lets them join the line first serves them all.
+            // Callers that were served together are back together. A thread that lets them queue their jobs first runs
+            // them all.
             std::thread::yield_now();
         }
         let no_fork = NoFork::begin();
@@ -185,26 +187,26 @@ impl<E: Executor> CommitQueue<E> {
         }
     }
 
-    /// The time of the system, by which errands wait.
+    /// Returns the time of the system, by which jobs wait.
     pub(crate) fn now(&self) -> Tick {
         self.clock.now()
     }
 
-    /// Counts an errand that nobody will wait for.
+    /// Counts a detached job.
     pub(crate) fn unheard(&self) -> DetachedCount {
         self.unheard.fetch_add(1, Ordering::Acquire);
         DetachedCount(Arc::clone(&self.unheard))
     }
 
-    /// Whether something is on its way that nobody waits for, so that who asks now might not see it.
+    /// Returns whether detached jobs are pending, so that a caller that reads now might not see what they write.
     pub(crate) fn has_unheard(&self) -> bool {
         self.unheard.load(Ordering::Acquire) > 0
     }
 
-    /// What the thread of the desk does: it serves until the desk is closed and nobody stands in line.
+    /// Runs the background thread: it runs jobs until the queue is closed and empty.
     pub(crate) fn keep(&self) {
         while self.wait_for_errands() {
-            // A panic has answered those it hit. The others, and those who come later, still want to be served.
+            // A panic has answered the requests it hit. The others, and later ones, still have to be run.
             let serve = || {
                 let no_fork = NoFork::begin();
                 self.serve(self.engine.lock(), no_fork);
@@ -213,18 +215,18 @@ impl<E: Executor> CommitQueue<E> {
         }
     }
 
-    /// Lets the thread end once the line is empty.
+    /// Lets the thread end once the queue is empty.
     pub(crate) fn close(&self) {
         self.line.lock().closing = Some(LAST_TRIES);
         self.bell.notify_all();
     }
 
-    /// Whether the engine has not been dismissed.
+    /// Returns whether the executor has not been dismissed.
     pub(crate) fn has_engine(&self) -> bool {
         !self.is_dismissed.load(Ordering::Acquire)
     }
 
-    /// Lets the engine go, once nobody can come any more.
+    /// Drops the executor, once no job can come any more.
     pub(crate) fn dismiss(&self) {
         drop(self.engine.lock().take());
         self.is_dismissed.store(true, Ordering::Release);
@@ -278,7 +280,7 @@ impl<E: Executor> CommitQueue<E> {
         self.is_crowded.store(errands.len() >= CROWD, Ordering::Relaxed);
         let mut after = FollowUp::default();
         serving.serve(errands, &mut after);
-        // While the engine is not free, so that nobody comes between what was done and what undoes it.
+        // While the executor is not free, so that no job runs between what was done and what undoes it.
         self.put_back(&mut after);
         drop(engine);
         drop(no_fork);

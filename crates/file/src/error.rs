@@ -69,7 +69,7 @@ pub enum FileOpenError {
     Failed(PathBuf, String),
 }
 
-/// What those are told who have a file open that its path does not name any more.
+/// The error for a process that has a file open that its path does not name any more.
 pub(crate) const MOVED: &str = "the file was deleted or replaced while this process had it open, and nothing that it takes \
                      would count for others; open it again, or put the file back";
 
@@ -123,7 +123,7 @@ pub(crate) fn is_busy(fault: &TxnError) -> bool {
     matches!(fault.sqlite_error_code(), Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked))
 }
 
-/// Whether a fault has nothing to do with what was to be written, so that whoever tries next meets it too.
+/// Returns whether a fault has nothing to do with what was to be written, so that the next job meets it too.
 pub(crate) fn is_everybody_s(fault: &TxnError) -> bool {
     let code = fault.sqlite_error_code();
     is_busy(fault)

@@ -1,6 +1,6 @@
 //! Which file it is that a path names.
 //!
-//! A file that is deleted or replaced stays there for those who have it open, and for nobody else: they would go on
+//! A file that is deleted or replaced stays there only for the processes that have it open: they would go on
 //! taking from buckets that no other process sees. So a reader looks before each read whether the path still names the file,
 //! and the writer once in each turn.
 
@@ -64,7 +64,7 @@ fn number(_: &Metadata) -> (u64, u64) {
     (0, 0)
 }
 
-/// Whether nobody but the owner may write to the file, and to what belongs to it.
+/// Checks that only the owner may write to the file, and to what belongs to it.
 #[cfg(unix)]
 pub(crate) fn check_mode(path: &Path) -> Result<(), FileOpenError> {
     use std::os::unix::fs::PermissionsExt;

@@ -7,7 +7,7 @@ use rusqlite::{Connection, OpenFlags};
 use crate::FileStore;
 use crate::error::TxnError;
 
-/// How many damages are told at most.
+/// How many damages are reported at most.
 const DAMAGES_MAX: usize = 100;
 
 impl FileStore {

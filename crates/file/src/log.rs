@@ -1,8 +1,9 @@
 //! The log beside the file: what was written and is not yet in the file itself.
 //!
-//! SQLite begins its log anew when all of it is in the file and no process reads from it. It copies the log into the file
-//! while others go on writing, so with several busy processes there is always something left to copy, and the log grows
-//! for as long as they are busy. So once it is long, whoever has written copies all of it while the others wait.
+//! SQLite begins its log anew when all of it is in the file and no process reads from it. It copies the log into the
+//! file while others go on writing, so with several busy processes there is always something left to copy, and the log
+//! grows for as long as they are busy. So once it is long, the process that has written copies all of it while the
+//! others wait.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};

@@ -22,7 +22,7 @@ const STATEMENTS: usize = 64;
 /// How much of the log beside the file is kept for what comes next, after a burst has made it larger.
 const LOG_BYTES_KEPT: u64 = 16 << 20;
 
-/// SQLite counts how long it waits in milliseconds, in 31 bits: 24 days, which is as good as for ever.
+/// SQLite counts how long it waits in milliseconds, in 31 bits: 24 days, which is practically for ever.
 const BUSY_MAX: Duration = Duration::from_millis(i32::MAX as u64);
 
 /// How many files a store has open: two connections with a file, its log and its index each, and some to spare.
@@ -36,7 +36,7 @@ pub(crate) struct Opened {
     pub(crate) reader: Connection,
 }
 
-/// Opens a file, with nobody else opening or closing one.
+/// Opens a file, while no other thread opens or closes one.
 pub(crate) fn open(settings: &FileStoreBuilder, stores: &Stores) -> Result<Opened, FileOpenError> {
     // An absolute path is never one of the names that mean something else to SQLite.
     let path = std::path::absolute(&settings.path)
@@ -59,7 +59,7 @@ pub(crate) fn open(settings: &FileStoreBuilder, stores: &Stores) -> Result<Opene
     check(&path, schema::mark(&writer).map_err(explain)?)?;
     let reader = connect(&path, settings).map_err(explain)?;
     reader.pragma_update(None, "query_only", true).map_err(explain)?;
-    // Both are connected to the same file only if nobody has replaced it meanwhile.
+    // Both are connected to the same file only if no process has replaced it meanwhile.
     identity
         .check()
         .map_err(|_| FileOpenError::Failed(path.clone(), "it was replaced meanwhile; try again".into()))?;
@@ -71,11 +71,11 @@ pub(crate) fn open(settings: &FileStoreBuilder, stores: &Stores) -> Result<Opene
 enum FileKind {
     /// Ours, or empty.
     Right,
-    /// Like nothing, which may be because somebody is just writing the log into it, or was killed while doing so.
+    /// Like nothing, which may be because a process is just writing the log into it, or was killed while doing so.
     Torn,
 }
 
-/// Makes an empty file that nobody else may read, or looks at the one that is there without touching it.
+/// Makes an empty file that no other user may read, or looks at the one that is there without touching it.
 fn make_if_missing(path: &Path) -> Result<FileKind, FileOpenError> {
     if path.parent().is_some_and(|folder| !folder.exists()) {
         return Err(FileOpenError::NoFolder(path.into()));
@@ -186,8 +186,8 @@ fn prepare(writer: &Connection, settings: &FileStoreBuilder) -> Result<(), TxnEr
     Ok(())
 }
 
-/// Makes it a file with a log that is written ahead, if it is none. SQLite does not wait for others while it does
-/// that, so we do.
+/// Makes it a file with a write-ahead log, unless it has one. SQLite does not wait for others while it does that, so we
+/// do.
 fn write_ahead(writer: &Connection, timeout: Duration) -> Result<(), TxnError> {
     let clock = Clock::system();
     let until = clock.now() + Span::covering(timeout);
@@ -197,7 +197,7 @@ fn write_ahead(writer: &Connection, timeout: Duration) -> Result<(), TxnError> {
             Ok(mode) if mode == "wal" => return Ok(()),
             Err(fault) if !is_busy(&fault) => return Err(fault),
             Err(fault) if clock.now() >= until => return Err(fault),
-            // Whoever has the file open otherwise keeps its mode, and says so without an error.
+            // Another process that has the file open keeps it in its mode, and SQLite reports that without an error.
             Ok(_) if clock.now() >= until => return Err(TxnError::SqliteFailure(busy(), None)),
             _ => pause(Duration::from_millis(1)),
         }

@@ -1,4 +1,4 @@
-//! The engine that reads, beside whoever writes.
+//! The executor that reads, beside threads and processes that write.
 
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ use crate::identity::Identity;
 use crate::limits::FileLimitsCache;
 use crate::txn::ReadView;
 
-/// The engine that reads.
+/// The executor that reads.
 pub(crate) struct ReadExecutor {
     connection: Connection,
     identity: Identity,
@@ -40,7 +40,7 @@ impl ReadExecutor {
         }
     }
 
-    /// Runs one errand on the file as it is at one instant.
+    /// Runs one job on a snapshot of the file.
     fn read(&mut self, errand: &mut dyn Job<ReadExecutor>) -> Result<(), TxnError> {
         self.identity.check()?;
         if !self.connection.is_autocommit() {

@@ -96,7 +96,7 @@ fn drop_expired(connection: &Connection, now: Tick) -> Result<(), Abort> {
         .ending("ORDER BY expires");
     let found = select.first(connection, EXPIRED_AT_ONCE, key_of)?;
     for key in found {
-        // One that cannot be read is left alone: whoever asks for it is told.
+        // A record that cannot be read is left alone: a caller that asks for it gets the error.
         if let Ok(Some(item)) = stored(connection, &key) {
             replace(connection, &key, &item.indexed, None)?;
         }

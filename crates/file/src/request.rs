@@ -1,4 +1,4 @@
-//! Work for a desk that somebody waits for, and what becomes of it if nobody does any more.
+//! Requests to a commit queue that a caller waits for, and what becomes of them if the caller goes.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -12,7 +12,7 @@ use tollgate_store::{Mutex, StoreError, may_block};
 use crate::commit_queue::{CommitQueue, DetachedCount, Executor, FollowUp, Job, LINE_MAX};
 use crate::error::TxnError;
 
-/// Something to be done with the tools of an engine, and to be answered.
+/// Something to be done with the tools of an executor, and to be answered.
 pub(crate) trait Request<E: Executor>: Sized + Send + 'static {
     /// What comes of it.
     type Answer: Send + 'static;
@@ -23,7 +23,7 @@ pub(crate) trait Request<E: Executor>: Sized + Send + 'static {
     /// What was done so far holds, and there is more to do.
     fn go_on(&mut self) {}
 
-    /// Whether it is done also if nobody stays for the answer, once it was asked for: what ends a lease, say.
+    /// Returns whether it is done also if the caller drops the reply, once it was asked for: what ends a lease, say.
     fn is_owed(&self) -> bool {
         false
     }
@@ -31,7 +31,7 @@ pub(crate) trait Request<E: Executor>: Sized + Send + 'static {
     /// The answer when it could not be done.
     fn failed(why: StoreError) -> Self::Answer;
 
-    /// What takes back what was done, for one who asked and did not stay for the answer.
+    /// Returns the job that undoes what was done, for a caller that dropped the reply.
     fn undo(self, answer: Self::Answer, since: Tick, unheard: DetachedCount) -> Option<Box<dyn Job<E>>> {
         let _ = (answer, since, unheard);
         None
@@ -54,7 +54,7 @@ enum RequestStage<E: Executor, W: Request<E>> {
     Over,
 }
 
-/// Where whoever asks and whoever answers meet.
+/// Passes the answer from the executor to the caller.
 struct ReplySlot<E: Executor, W: Request<E>> {
     meeting: Mutex<SlotState<E, W>>,
     is_owed: bool,
@@ -65,9 +65,9 @@ enum SlotState<E: Executor, W: Request<E>> {
     /// It is being done, and cannot be called off.
     Running(Option<Waker>),
     Answered(W::Answer, W),
-    /// Who asked has gone, before it was begun or after it was answered.
+    /// The caller has gone, before it was begun or after it was answered.
     Over,
-    /// Who asked has gone while it was being done.
+    /// The caller has gone while it was being done.
     Abandoned(DetachedCount),
 }
 
@@ -154,7 +154,7 @@ impl<E: Executor, W: Request<E>> ReplySlot<E, W> {
         }
     }
 
-    /// Whoever asked goes. If it was answered already, that is given back to be undone.
+    /// Records that the caller goes. If it was answered already, returns the answer, to be undone.
     fn leave(&self, unheard: impl FnOnce() -> DetachedCount) -> Option<(W::Answer, W)> {
         let left = {
             let mut meeting = self.meeting.lock();
@@ -184,7 +184,7 @@ impl<E: Executor, W: Request<E>> ReplySlot<E, W> {
         }
     }
 
-    /// Gives the answer, if whoever asked is still there.
+    /// Gives the answer, if the caller is still there.
     fn answer(&self, answer: W::Answer, work: W, since: Tick, after: &mut FollowUp<E>) {
         let left = {
             let mut meeting = self.meeting.lock();
@@ -235,7 +235,8 @@ impl<E: Executor, W: Request<E>> Job<E> for QueuedRequest<E, W> {
     }
 }
 
-/// An errand that was begun and not finished is one whose engine panicked. Nobody is left to wait for ever.
+/// Answers with an error: a request that was begun and not finished is one whose executor panicked. So no caller waits
+/// for ever.
 impl<E: Executor, W: Request<E>> Drop for QueuedRequest<E, W> {
     fn drop(&mut self) {
         if let Some(work) = self.work.take() {

@@ -16,8 +16,8 @@ use crate::scope::{self, OwnedScope};
 use crate::txn::{ReadView, WriteTxn};
 use crate::writer::WriteExecutor;
 
-/// How often a call that nobody waits for is tried before it is given up. With the rest in between that takes minutes,
-/// and then it is no passing trouble.
+/// How often a detached call is tried before it is given up. With the backoff in between that takes minutes, and then
+/// it is no passing trouble.
 const TRIES_MAX: u32 = 1_000;
 
 /// Applying a call.
@@ -66,7 +66,7 @@ impl Request<WriteExecutor> for Apply {
         unheard: DetachedCount,
     ) -> Option<Box<dyn Job<WriteExecutor>>> {
         let Ok(TxnOutcome::Done(done)) = answer else { return None };
-        // What was applied before is somebody's who was told so.
+        // What was applied before belongs to the caller that got that outcome.
         if self.is_repeat {
             return None;
         }
@@ -77,14 +77,14 @@ impl Request<WriteExecutor> for Apply {
     }
 }
 
-/// A call that nobody waits for. If it fails for want of room or because others write, it is tried again.
+/// A detached call. If it fails for want of space or because other processes write, it is retried.
 pub(crate) struct DetachedApply {
     apply: Apply,
     since: Tick,
     tries: u32,
-    /// Until it has failed: who asks after that need not wait to see it.
+    /// Until it has failed: a caller that reads after that need not wait to see it.
     unheard: Option<DetachedCount>,
-    /// Who hears what came of it, and that.
+    /// What is called with its outcome, and that outcome.
     told: Option<OutcomeCallback>,
     applied: Option<TxnOutcome>,
 }
@@ -94,13 +94,13 @@ impl DetachedApply {
         DetachedApply { apply, since, tries: 0, unheard: Some(unheard), told: None, applied: None }
     }
 
-    /// As it is, and `told` hears what came of it.
+    /// Adds a callback: `told` is called with the outcome.
     pub(crate) fn telling(self, told: OutcomeCallback) -> DetachedApply {
         DetachedApply { told: Some(told), ..self }
     }
 }
 
-/// Somebody who is told when the engine is free: as much may happen then as when a waker is called.
+/// Runs the callback when the executor is free: like a waker, it may do anything.
 struct IdleCallback(Mutex<Option<(OutcomeCallback, TxnOutcome)>>);
 
 impl Wake for IdleCallback {
@@ -126,7 +126,7 @@ impl Job<WriteExecutor> for DetachedApply {
     }
 
     fn run(&mut self, batch: &mut WriteTxn<'_>) -> Result<(), TxnError> {
-        // Nobody is left to hear of an error.
+        // No caller is left to get an error.
         self.applied = Request::run(&mut self.apply, batch)?.and_then(Result::ok);
         Ok(())
     }
@@ -146,7 +146,7 @@ impl Job<WriteExecutor> for DetachedApply {
     }
 }
 
-/// Work that reads: of the engine that reads, or of the one that writes if that has something to write first.
+/// Work that reads: of the executor that reads, or of the one that writes if that has something to write first.
 pub(crate) struct ReadRequest<F>(pub(crate) F);
 
 impl<T, F> Request<ReadExecutor> for ReadRequest<F>

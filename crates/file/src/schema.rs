@@ -79,7 +79,7 @@ pub(crate) fn mark(connection: &Connection) -> Result<FormatMark, TxnError> {
     Ok(FormatMark { application: number("application_id")?, format: number("user_version")? })
 }
 
-/// Makes the tables, unless somebody else was faster. Whole or not at all, the mark included.
+/// Makes the tables, unless another process was faster. Whole or not at all, the mark included.
 pub(crate) fn create(connection: &Connection) -> Result<(), TxnError> {
     connection.execute_batch("BEGIN IMMEDIATE")?;
     let made = mark(connection).and_then(|mark| {

@@ -194,7 +194,7 @@ pub(crate) fn forget(batch: &mut WriteTxn<'_>, namespace: &str, scope: &OwnedSco
         records::make(view.connection, &[forgotten_write(namespace, scope.as_scope(), now)], now)?;
     }
     let forgotten = found.len();
-    // Whoever waits for a bucket that is gone has to find that out.
+    // A waiter for a bucket that is gone has to find that out.
     batch.freed.extend(found.iter().map(|(key, _)| Freed::all(namespace, key)));
     Ok(forgotten)
 }

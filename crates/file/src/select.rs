@@ -8,8 +8,8 @@ use crate::error::Abort;
 /// A statement that selects, and the values it has.
 ///
 /// Only what is wanted is said: a condition that may be empty would keep SQLite from looking at a part of the index
-/// only. How many rows are wanted is not said at all, because it would make SQLite plan anew for each number; whoever
-/// reads them stops.
+/// only. How many rows are wanted is not said at all, because it would make SQLite plan anew for each number; the
+/// code that reads them stops.
 pub(crate) struct Select {
     sql: String,
     values: Vec<Value>,

@@ -21,10 +21,10 @@ use crate::writer::WriteExecutor;
 
 /// Buckets and records in a file that all processes share which open it.
 ///
-/// Cloning shares the store. When the last clone is dropped, everything that was handed over is written first.
+/// Cloning shares the store. When the last clone is dropped, all detached calls are written first.
 ///
 /// After `fork` the child goes on with the store of its parent: it opens the file for itself with its first call. A process that
-/// was forked off while a thread of its parent was using the store cannot do so, and is told.
+/// was forked off while a thread of its parent was using the store cannot do so, and gets an error.
 ///
 /// # Cancel safety
 ///
@@ -55,7 +55,7 @@ use crate::writer::WriteExecutor;
 pub struct FileStore(Arc<StoreHandle>);
 
 impl FileStore {
-    /// Opens the file, or makes it if there is none.
+    /// Opens the file, or makes it if it does not exist.
     ///
     /// # Errors
     ///
@@ -101,13 +101,13 @@ impl FileStore {
         self.0.wait_queues()
     }
 
-    /// Reads the file by a connection that is none of the store's.
+    /// Reads the file by a connection that is not one of the store's.
     pub(crate) fn examine<T>(&self, look: impl FnOnce(&Path) -> T) -> Result<T, StoreError> {
         let _examined = self.0.shared()?.examined.lock();
         Ok(look(self.path()))
     }
 
-    /// Reads with `read`: what this process has handed over before is seen.
+    /// Reads with `read`: it sees the detached calls that this process has made before.
     pub(crate) fn read<'a, T: Send + 'static>(
         &'a self,
         read: impl FnMut(&mut ReadView<'_>) -> Result<T, Abort> + Send + 'static,
@@ -181,7 +181,7 @@ impl Store for FileStore {
         let Ok(ThreadContext { writer: desk, .. }) = self.0.shared() else { return };
         let apply = Apply::new(OwnedTransaction::new(call), Vec::new());
         let handed_over = DetachedApply::new(apply, desk.now(), desk.unheard()).telling(told);
-        // Where the line is as long as it may be, it is lost; what it would have given back expires.
+        // If the queue is full, it is lost; what it would have given back expires.
         let _ = desk.post(Box::new(handed_over));
         desk.ring();
     }

@@ -1,11 +1,11 @@
 //! The stores that this process has open, and what it does about those of a process that it was forked off from.
 //!
-//! SQLite keeps a list of the files that a process has open, with the locks that the process has on them. A process that is
-//! forked off has that list and none of the locks, because the system does not hand them on. A connection that it opened
-//! to such a file would believe to be protected: the last of the other processes to close the file would delete the log that
-//! it writes to. So before anything is opened, the connections that came with the fork are closed, which takes the
-//! file off the list. That changes nothing for the parent, as long as no transaction is open in them: no lock is the
-//! child's, and the log is left alone.
+//! SQLite keeps a list of the files that a process has open, with the locks that the process has on them. A process
+//! that is forked off has that list and none of the locks, because the system does not pass them on. A connection that
+//! it opened to such a file would believe to be protected: the last of the other processes to close the file would
+//! delete the log that it writes to. So before anything is opened, the connections that came with the fork are closed,
+//! which takes the file off the list. That changes nothing for the parent, as long as no transaction is open in them:
+//! no lock is the child's, and the log is left alone.
 //!
 //! A connection that a thread of the parent was using at that moment cannot be closed. So a fork waits until none does; where it
 //! does not, the file stays closed to the child.
@@ -37,7 +37,7 @@ pub(crate) fn process() -> u64 {
 }
 
 /// Lets this thread open and close files, one at a time in a process. A process that closes any handle of a file loses all its
-/// locks on it, and the handle that makes a new file is none of SQLite's, which knows about this.
+/// locks on it, and the handle that makes a new file is not one of SQLite's, which knows about this.
 pub(crate) fn lock() -> LockedStores {
     let no_fork = NoFork::begin();
     static STORES: OnceLock<PerProcess<Mutex<Stores>>> = OnceLock::new();

@@ -43,8 +43,8 @@ pub(crate) struct SweepState {
 type SweptBucket = ((String, Key), RawRow);
 
 impl SweepState {
-    /// Looks at the next buckets and calls: forgets buckets that are as good as new and were not used for long, writes
-    /// down what was used in an hour that is over, and forgets calls that nobody asks for any more.
+    /// Looks at the next buckets and calls: forgets buckets that are in the state of a new one and were not used for
+    /// long, writes down what was used in an hour that is over, and forgets calls that no caller retries any more.
     pub(crate) fn run(
         &mut self,
         connection: &Connection,
@@ -89,7 +89,7 @@ fn sweep_bucket(
     usage_retention: &UsageRetention,
     now: Tick,
 ) -> Result<(), Abort> {
-    // What cannot be read is left alone: whoever asks for it is told.
+    // A bucket that cannot be read is left alone: a caller that asks for it gets the error.
     let Ok(mut row) = raw.decode(connection, known, None) else { return Ok(()) };
     row.kept.keep_living(now, &mut LivenessCache::default());
     let StoredBucket { bucket, limits, .. } = &row.kept;

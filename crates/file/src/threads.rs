@@ -1,4 +1,4 @@
-//! What a process has of a store: the desks and the threads that keep them.
+//! What a process has of a store: the commit queues and their background threads.
 
 use std::io;
 use std::path::PathBuf;
@@ -68,7 +68,7 @@ impl StoreHandle {
         &self.wait_queues
     }
 
-    /// The desks of this process.
+    /// Returns the commit queues of this process.
     pub(crate) fn shared(&self) -> Result<&ThreadContext, StoreError> {
         let part = self.parts.get(process());
         match part.keeper.get() {
@@ -115,7 +115,7 @@ impl Threads {
             examined: Mutex::new(()),
         });
         stores.add(Arc::clone(&shared));
-        // Those who end lock them.
+        // Threads that end lock them.
         drop(stores);
         let mut keeper = Threads { process: process(), shared, threads: Vec::new() };
         keeper.hire("tollgate-write", |shared| &shared.writer).map_err(|why| failed(why.to_string()))?;
@@ -132,7 +132,7 @@ impl Threads {
         let keep = move || {
             let desk = desk(&shared);
             desk.keep();
-            // Nobody comes any more.
+            // No job comes any more.
             let _closing = stores::lock();
             desk.dismiss();
         };

@@ -1,4 +1,4 @@
-//! The engine that writes: all errands in one transaction, decided one after the other, answered when it holds.
+//! The executor that writes: all jobs in one transaction, decided one after the other, answered after the commit.
 
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::time::Duration;
@@ -27,7 +27,7 @@ const LOOK_AGAIN: Duration = Duration::from_micros(250);
 /// it is left a gap that it can find.
 const TURN: Span = Span::from_millis(20);
 
-/// The engine that writes.
+/// The executor that writes.
 pub(crate) struct WriteExecutor {
     connection: Connection,
     identity: Identity,
@@ -86,7 +86,7 @@ impl WriteExecutor {
         }
     }
 
-    /// Runs all errands in one transaction, and answers which buckets have more room now.
+    /// Runs all jobs in one transaction, and returns which buckets have more room now.
     fn commit(&mut self, errands: &mut [Box<dyn Job<WriteExecutor>>]) -> Result<Vec<Freed>, TxnError> {
         let first = errands.iter().map(|errand| errand.since()).min().unwrap_or_default();
         let until = first + Span::covering(self.timeout);
@@ -104,14 +104,14 @@ impl WriteExecutor {
         let freed = std::mem::take(&mut batch.freed);
         match sweep.run(connection, known, usage_retention, clock.now()) {
             Err(Abort::Fault(fault)) => return Err(fault),
-            // What cannot be swept is left for whoever asks for it.
+            // What cannot be swept is left for a caller that asks for it.
             Ok(()) | Err(Abort::Answer(_)) => {}
         }
         self.connection.prepare_cached("COMMIT")?.execute([])?;
         Ok(freed)
     }
 
-    /// Runs all errands in one transaction, or none.
+    /// Runs all jobs in one transaction, or none.
     fn try_commit(
         &mut self,
         errands: &mut [Box<dyn Job<WriteExecutor>>],
@@ -121,7 +121,7 @@ impl WriteExecutor {
         if !matches!(committed, Ok(Ok(_))) {
             self.roll_back();
         }
-        // Errands that are dropped tell those who wait.
+        // Jobs that are dropped notify their callers.
         let committed = committed.unwrap_or_else(|panic| resume_unwind(panic));
         committed.map(|freed| after.freed.extend(freed))
     }
@@ -204,7 +204,7 @@ impl Executor for WriteExecutor {
                     self.finish(alone, outcome, after);
                 }
             }
-            // Whoever came later than the first waits on.
+            // Jobs that came later than the first wait on.
             Err(fault) if is_busy(&fault) => {
                 let given_up = self.turn.clock.now() - Span::covering(self.timeout);
                 let (over, waiting): (Vec<_>, Vec<_>) =

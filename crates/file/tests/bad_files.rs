@@ -147,7 +147,7 @@ fn names_that_mean_something_to_sqlite_are_names_of_files() {
     }
 }
 
-/// Permissions do not hold for the root user, so they are tried by somebody else.
+/// Permissions do not hold for the root user, so a process of another user tries them.
 #[cfg(unix)]
 #[test]
 fn a_file_that_may_not_be_written_or_read_is_refused() {

@@ -1,4 +1,4 @@
-//! The file store is as good as memory: the suite cannot tell them apart.
+//! The file store behaves like the memory store: the suite finds no difference.
 
 mod support;
 

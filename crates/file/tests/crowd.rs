@@ -1,4 +1,4 @@
-//! A crowd that takes, gives back, hands over and walks away: when all are gone, nothing is missing.
+//! Many threads that take, give back, detach calls and drop replies: when all are gone, nothing is missing.
 
 mod support;
 
@@ -66,7 +66,7 @@ fn when_all_are_gone_nothing_is_missing() {
             scope.spawn(move || roam(store, seed + 1));
         }
     });
-    // What was handed over by one store is seen by the other once the first is closed.
+    // The detached calls of one store are seen by the other once the first is closed.
     drop(stores);
     let store = open_at(&folder.file("x"), &hands);
     for entity in ["user-0", "user-1", "user-2", "all"] {
@@ -102,7 +102,7 @@ fn one_who_waits_is_poked_by_whatever_gives_back() {
     }
 }
 
-/// A caller that finds the engine busy leaves its call to the one that has it, so nothing else may ever have it.
+/// A caller that finds the executor busy leaves its call to the one that has it, so nothing else may ever have it.
 #[test]
 fn a_caller_is_served_while_other_files_are_opened_and_closed() {
     let folder = Folder::new();

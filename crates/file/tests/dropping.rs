@@ -1,4 +1,4 @@
-//! Answers that nobody stays for, and stores that nobody has any more.
+//! Replies that their caller drops, and stores whose last handle is dropped.
 
 mod support;
 
@@ -87,7 +87,7 @@ fn an_answer_that_is_dropped_while_it_is_worked_on_or_in_line_leaves_nothing_tak
         let mut replies: Vec<_> = (0..10).map(|_| store.apply(&call)).collect();
         assert!(replies.iter_mut().all(|reply| poll_once(reply).is_pending()));
         nap(spins);
-        // Some of the ten are being worked on by now, the others stand in line.
+        // Some of the ten are being worked on by now, the others are queued.
         drop(replies.split_off(5));
         drop(replies);
         drop(other);
@@ -148,7 +148,7 @@ fn an_answer_that_was_received_stays() {
     let call = Transaction { id: Some(OpId(1)), steps: &steps, metered: false };
     let first = store.apply(&call).wait().unwrap();
     assert_eq!(tap.left(), [90, 1]);
-    // The same call again, and nobody stays to hear that it was applied before.
+    // The same call again, and the caller drops the reply, which says that it was applied before.
     let other = hold_up(&folder);
     let mut again = store.apply(&call);
     assert!(poll_once(&mut again).is_pending());

@@ -36,7 +36,7 @@ fn a_process_that_is_dead_and_not_yet_buried_holds_nothing() {
     assert_eq!(other.hears().as_deref(), Some("holds"));
     other.child.kill().unwrap();
     while other.hears().is_some() {}
-    // Its end is heard when its output ends, which is a moment before it is dead.
+    // Its end is noticed when its output ends, which is a moment before it is dead.
     while !tap.take(0, 2) {}
 }
 
@@ -61,7 +61,7 @@ fn one_who_holds() {
     let term = LeaseTerm { holder: store.new_holder_id(), ttl: AN_HOUR };
     assert!(Tap::new(&store, "user").try_take(0, 2, Some(term)).unwrap());
     child::say("holds");
-    // Until it is killed: nobody writes to it, and nobody ends its input before.
+    // Until it is killed: no process writes to its input, or ends it before.
     let _ = std::io::stdin().read(&mut [0]);
     std::thread::park();
 }

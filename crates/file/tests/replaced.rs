@@ -22,7 +22,7 @@ fn is_told(error: &StoreError) -> bool {
 /// The writer looks once in each turn, which is far shorter.
 const TURNS: Span = Span::from_secs(30);
 
-/// Takes again and again until it is told so. Returns how much it took before.
+/// Takes again and again until the store says so. Returns how much it took before.
 fn taken_until_told(tap: &Tap) -> i64 {
     let (since, mut taken) = (Clock::system().now(), 0);
     loop {

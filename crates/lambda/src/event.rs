@@ -1,4 +1,4 @@
-//! Records as Lambda hands them over.
+//! Records as Lambda delivers them.
 
 use aws_lambda_events::event::dynamodb::EventRecord;
 use serde_dynamo::Item;

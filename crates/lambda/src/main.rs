@@ -1,6 +1,6 @@
 //! The stream of a table on AWS Lambda: what `tollgate aggregate` does, with no process to look after.
 //!
-//! Lambda starts the program, hands it batches of records, and is told which of them have to come again.
+//! Lambda starts the program, passes it batches of records, and gets back which of them have to come again.
 
 mod event;
 #[cfg(feature = "s3")]
@@ -17,7 +17,7 @@ use tollgate_dynamo::aggregate::{Aggregator, BatchOutcome, Folder, StreamRecord}
 use settings::{ArchiveAt, LambdaSettings};
 
 fn main() -> Result<()> {
-    // Lambda hands over one batch at a time, and the store has threads of its own.
+    // Lambda delivers one batch at a time, and the store has threads of its own.
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     runtime.block_on(async {
         let settings = LambdaSettings::resolve(&|name| std::env::var(name).ok())?;
@@ -57,8 +57,8 @@ async fn handle(aggregator: &Aggregator, event: LambdaEvent<Event>) -> Result<Va
     Ok(answer(&outcome))
 }
 
-/// What has to come again, as Lambda wants to hear it: with `ReportBatchItemFailures` it starts over at the first of
-/// them. What was done behind it is not done twice.
+/// What has to come again, as Lambda expects it: with `ReportBatchItemFailures` it starts over at the first of them.
+/// What was done behind it is not done twice.
 fn answer(outcome: &BatchOutcome) -> Value {
     let failed = outcome.failed.iter().map(|failed| json!({ "itemIdentifier": failed.sequence }));
     json!({ "batchItemFailures": failed.collect::<Vec<_>>() })

@@ -1,4 +1,4 @@
-//! What the function is told by its environment.
+//! What the environment sets for the function.
 
 use std::path::PathBuf;
 

@@ -32,7 +32,7 @@ pub(crate) struct MockRequest {
 }
 
 impl MockRequest {
-    /// Reads a body. What is wrong with it is told.
+    /// Reads a body. Returns what is wrong with it.
     pub(crate) fn read(endpoint: Endpoint, body: &[u8], seed: u64) -> Result<MockRequest, String> {
         let json: Value =
             serde_json::from_slice(body).map_err(|error| format!("the body is no JSON: {error}"))?;
@@ -118,7 +118,7 @@ impl MockRequest {
             Endpoint::Chat | Endpoint::Embeddings => {
                 let events =
                     events.data(&self.chunk(json!([{"index": 0, "delta": {}, "finish_reason": "stop"}])));
-                // OpenAI tells what a stream used if it is asked to.
+                // OpenAI reports what a stream used if it is asked to.
                 let events = match self.json.pointer("/stream_options/include_usage") {
                     Some(Value::Bool(true)) => {
                         let mut last = self.chunk(json!([]));

@@ -18,7 +18,7 @@ pub(crate) const CONCURRENCY: &str = "concurrency";
 /// How long the head of a request may take, and its body, unless the user says otherwise.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// A provider that is none. Cloning is cheap, and clones are the same provider.
+/// A mock provider. Cloning is cheap, and clones are the same provider.
 #[derive(Clone)]
 pub struct MockProvider {
     pub(crate) desk: Arc<ProviderState>,
@@ -47,7 +47,7 @@ impl fmt::Debug for MockProvider {
 #[derive(Clone, Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum BuildError {
-    /// A limit is none.
+    /// A limit is not valid.
     #[error(transparent)]
     Limits(#[from] LimitsError),
     /// An outage has a status that is no failure.
@@ -179,7 +179,7 @@ impl MockProviderBuilder {
     ///
     /// # Errors
     ///
-    /// If a limit is none, or an outage has a status that is no failure.
+    /// If a limit is not valid, or an outage has a status that is no failure.
     pub fn build(self) -> Result<MockProvider, BuildError> {
         for outage in &self.outages {
             if let OutageKind::Status(status) = outage.trouble()

@@ -1,4 +1,4 @@
-//! A provider of language models that is none: a small HTTP server that limits, throttles and fails as the real ones
+//! A mock provider of language models: a small HTTP server that limits, throttles and fails as the real ones
 //! do, for tests of whatever calls them.
 //!
 //! ```no_run
@@ -16,7 +16,7 @@
 //!
 //! Its limits are a [`LimitSet`](tollgate::LimitSet) of our own, so they are exact: with a burst of twenty, the
 //! twenty-first call at once is refused, and may come again at the microsecond that the refusal says, rounded up to
-//! what its style can say. Time comes from a [`Clock`](tollgate::Clock), which a test may turn by hand; then latency,
+//! what its style can say. Time comes from a [`Clock`](tollgate::Clock), which may be a manual clock; then latency,
 //! outages and limits all go by that, and nothing sleeps.
 //!
 //! # What it answers
@@ -30,8 +30,8 @@
 //!
 //! Requests that ask for a stream get one. The part before the name may differ, as with deployments of Azure. What a call used depends on its request and the
 //! seed, and nothing else. A call is charged what it will use when it begins: unlike the real ones, this provider
-//! knows that in advance. There are no accounts: whoever reaches the listener can call, so bind it to a loopback
-//! address.
+//! knows that in advance. There are no accounts: any client that reaches the listener can call, so bind it to a
+//! loopback address.
 
 mod answer;
 mod builder;

@@ -24,7 +24,7 @@ pub(crate) struct ProviderState {
     counter: CallCounter,
     /// How many calls were admitted, which is what costs money.
     admitted: Mutex<u64>,
-    /// Kept, because an alarm rings only as long as somebody has it.
+    /// Kept, because an alarm rings only as long as an owner holds it.
     _changes: Vec<Arc<Changing>>,
 }
 
@@ -108,7 +108,7 @@ impl ProviderState {
             Err(AcquireError::Demand(DemandError::Impossible { asked, capacity, .. })) => {
                 Err(MockRefusal::TooLarge { asked, limit: capacity })
             }
-            // The store is memory and the names are ours, so what is left is an amount that is none.
+            // The store is memory and the names are ours, so what is left is an amount that is not valid.
             Err(_) => Err(MockRefusal::TooLarge { asked: usage.total, limit: tollgate::AMOUNT_MAX }),
         }
     }
@@ -120,7 +120,7 @@ impl ProviderState {
     }
 }
 
-/// A limit that changes at a time, by the clock's own alarm: nobody has to call for it.
+/// A limit that changes at a time, by the clock's own alarm: it needs no call.
 struct Changing {
     set: LimitSet,
     at: Tick,
@@ -130,7 +130,7 @@ struct Changing {
 impl Alarm for Changing {
     fn ring(self: Arc<Self>, _at: Tick, _clock: &Clock) {
         for limit in &self.limits {
-            // They were checked when the desk was opened.
+            // They were checked when the provider was built.
             let _ = self.set.replace(limit.clone()).wait();
         }
     }

@@ -39,7 +39,7 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 
 impl MockProvider {
     /// Answers requests on a listener, by HTTP/1.1, until it is dropped. To be called in a runtime of tokio with I/O and
-    /// time. There are no accounts: whoever reaches the listener can call, so bind it to a loopback address.
+    /// time. There are no accounts: any client that reaches the listener can call, so bind it to a loopback address.
     ///
     /// # Cancel safety
     ///
@@ -48,7 +48,7 @@ impl MockProvider {
     ///
     /// # Errors
     ///
-    /// If the listener is none, or fails for good.
+    /// If the listener cannot be used, or fails for good.
     pub async fn serve(&self, listener: TcpListener) -> io::Result<()> {
         listener.set_nonblocking(true)?;
         let listener = tokio::net::TcpListener::from_std(listener)?;
@@ -128,7 +128,7 @@ async fn called(
         }
     };
     let request = answer::MockRequest::read(endpoint, &body, desk.settings.seed);
-    // What is wrong with a request is told to those who may call, when the provider is there.
+    // What is wrong with a request is reported to clients that may call, when the provider is there.
     if let Some(refusal) = desk.turned_away(number, &key) {
         return match (&refusal, &request) {
             (MockRefusal::Outage(OutageKind::Midway), Ok(request)) if request.is_stream() => {

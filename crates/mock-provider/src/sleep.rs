@@ -12,7 +12,7 @@ use tollgate::{Clock, Tick};
 ///
 /// # Cancel safety
 ///
-/// Dropping it leaves an alarm that rings for nobody.
+/// Dropping it leaves an alarm that wakes no task.
 pub(crate) async fn until(clock: &Clock, time: Tick) {
     if clock.now() >= time {
         return;

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use parking_lot::Mutex;
 use serde::Serialize;
 
-/// How many keys are told apart. Calls with further ones are counted together.
+/// How many keys are distinguished. Calls with further ones are counted together.
 const KEYS_MAX: usize = 1_000;
 
 /// Keys up to this many characters are made up, and are shown. Of longer ones only the ends are: they may be real.

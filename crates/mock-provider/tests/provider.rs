@@ -58,7 +58,7 @@ fn the_refusal_of_every_style_is_read_back() {
             assert!(style == Style::Gemini || reset == Some(expected), "{style}: {reset:?}");
         }
         assert!(hint.reason.is_some(), "{style}");
-        // Whoever waits as long as it says is admitted.
+        // A client that waits as long as it says is admitted.
         up.clock.advance(Span::covering(hint.advice.unwrap_or(Duration::from_millis(500))));
         assert_eq!(up.call().status, 200, "{style}");
     }

@@ -120,7 +120,7 @@ struct Envelope {
 }
 
 impl Envelope {
-    /// Its error, if it has one: some write an empty one where there is none.
+    /// Returns its error, if it has one: some providers write an empty one where there is no error.
     fn error(&self) -> Option<&Value> {
         let errors = [self.error.as_ref(), self.response.as_ref().and_then(|it| it.get("error"))];
         errors.into_iter().flatten().find(|error| match error {

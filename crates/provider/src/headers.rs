@@ -7,7 +7,7 @@ use crate::wait;
 /// How many headers are looked at. Servers and proxies send fewer.
 const HEADERS_MAX: usize = 256;
 
-/// How far the provider's clock may be from ours before dates are told by its own.
+/// How far the provider's clock may be from ours before dates are read by its own.
 const CLOCKS_APART_MAX: Duration = Duration::from_secs(5);
 
 /// The headers of a reply.
@@ -34,7 +34,7 @@ impl<'a> Headers<'a> {
         self.iter().filter(move |(name, _)| name.eq_ignore_ascii_case(wanted)).map(|(_, value)| value)
     }
 
-    /// When the reply was made, by the clock that its other dates are told by. Ours is finer than the header, so that
+    /// When the reply was made, by the clock that its other dates come from. Ours is finer than the header, so that
     /// counts only if it is clear that the two differ.
     pub(crate) fn sent_at(self, now: SystemTime) -> SystemTime {
         let Some(date) = self.get("date").and_then(wait::date) else { return now };

@@ -93,7 +93,7 @@ impl Hint {
 pub enum Class {
     /// It was answered.
     Ok,
-    /// Not now: whoever shares the account should wait.
+    /// Not now: all callers that share the account should wait.
     Throttled,
     /// A spend cap, a quota, a daily limit: no call of the account will go through before `until`.
     Exhausted {

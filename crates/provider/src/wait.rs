@@ -1,8 +1,8 @@
 //! How long to wait, however it is written.
 //!
 //! `1s`, `6m0s`, `2m59.56s`, `12ms`, `7`, `0.5`, `1700000000`, `2026-11-15T12:00:00Z` and
-//! `Sun, 15 Nov 2026 12:00:00 GMT` are all in use, some of them in headers of the same name. What is none of these,
-//! or longer than [`WAIT_MAX`], counts as not said.
+//! `Sun, 15 Nov 2026 12:00:00 GMT` are all in use, some of them in headers of the same name. What is not one of
+//! these, or longer than [`WAIT_MAX`], counts as not said.
 
 use std::time::{Duration, SystemTime};
 

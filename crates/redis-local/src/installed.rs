@@ -34,7 +34,7 @@ impl ServerKind {
     ///
     /// # Panics
     ///
-    /// If there is none, saying how to get one: a test that needs a server must not pass without.
+    /// If there is no such program, saying how to get one: a test that needs a server must not pass without.
     pub fn find(self) -> PathBuf {
         if let Some(named) = env::var_os(self.variable()) {
             return named.into();

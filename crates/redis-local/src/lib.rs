@@ -1,8 +1,8 @@
 //! Redis and Valkey on this host, for tests and benchmarks: servers, a master with a replica and a sentinel, a cluster, and
 //! a proxy that lets things go wrong on the way to them.
 //!
-//! Servers listen on free ports of the loopback, keep their files in a folder of their own, and end with whoever started
-//! them, also if that is killed.
+//! Servers listen on free ports of the loopback, keep their files in a folder of their own, and end with the process
+//! that started them, also if that is killed.
 
 mod cluster;
 mod installed;

@@ -25,7 +25,7 @@ impl Port {
     ///
     /// # Panics
     ///
-    /// If there is none.
+    /// If no port is free.
     pub fn reserve() -> Port {
         loop {
             let (first, number) = bound(0).expect("there is a free port");

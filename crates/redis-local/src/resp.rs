@@ -40,7 +40,7 @@ impl RespReply {
     ///
     /// # Panics
     ///
-    /// If it is none.
+    /// If it is not a text.
     pub fn text(&self) -> &str {
         match self {
             RespReply::Text(text) => text,
@@ -48,7 +48,7 @@ impl RespReply {
         }
     }
 
-    /// The text, or what is none.
+    /// The text, or bytes that are no text.
     ///
     /// # Panics
     ///
@@ -60,7 +60,7 @@ impl RespReply {
         }
     }
 
-    /// A field of what INFO tells.
+    /// A field of what INFO returns.
     pub fn field(&self, name: &str) -> Option<&str> {
         let lines = self.text().lines().filter_map(|line| line.split_once(':'));
         lines.into_iter().find(|(field, _)| *field == name).map(|(_, value)| value)
@@ -72,7 +72,7 @@ impl Client {
     ///
     /// # Panics
     ///
-    /// If nobody listens.
+    /// If no server listens.
     pub fn connect(port: u16) -> Client {
         Client::try_connect(port).expect("the server listens")
     }
@@ -87,7 +87,7 @@ impl Client {
     ///
     /// # Panics
     ///
-    /// If there is none.
+    /// If there is no answer.
     pub fn say(&mut self, words: &[&str]) -> RespReply {
         self.try_say(words).unwrap_or_else(|why| panic!("no answer to {words:?}: {why}"))
     }

@@ -74,7 +74,8 @@ impl Watched {
         panic!("the replica did not become the master");
     }
 
-    /// Whoever becomes the master hangs up on everybody, so there may be no answer.
+    /// Returns whether the replica is the master. A server that becomes the master closes all connections, so there may
+    /// be no answer.
     fn is_the_replica_master(&self) -> bool {
         let told = Client::try_connect(self.replica.port())
             .and_then(|mut replica| replica.try_say(&["INFO", "replication"]));

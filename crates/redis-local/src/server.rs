@@ -13,8 +13,8 @@ use crate::installed::{ServerKind, libraries};
 use crate::port::Port;
 use crate::resp::{Client, RespReply};
 
-/// Starts the server, says which process it is, and ends it when nobody holds the other end of its input any more: also when
-/// whoever started it was killed.
+/// Starts the server, says which process it is, and ends it when no process holds the other end of its input any more:
+/// also when the process that started it was killed.
 const WATCHED: &str =
     r#""$@" </dev/null >>"$TOLLGATE_LOG" 2>&1 & echo $!; read -r _; kill -9 $! 2>/dev/null"#;
 
@@ -161,7 +161,7 @@ impl Server {
         }
     }
 
-    /// Stops it for a while: connections stay, and nobody answers.
+    /// Stops it for a while: connections stay, and it does not answer.
     pub fn stop(&self) {
         self.signal(Signal::STOP);
     }

@@ -33,7 +33,7 @@ const AT_ONE_TIME: u8 = b'T';
 /// For how many milliseconds changes are remembered that only this process makes again, and only for as long as a call lasts.
 pub(crate) const BRIEFLY: &str = "60000";
 
-/// What is remembered of changes whose answer nobody needs to read.
+/// What is remembered of changes whose answer no caller needs to read.
 const MADE: &[u8] = b"-";
 
 /// How long what came of a call is remembered by a store whose calls take so long at most.
@@ -65,9 +65,9 @@ impl RedisInner {
         self.apply_in_turn(call, writes, remembered, told, &QueuePlace::default()).await
     }
 
-    /// Applies the call and makes the writes, or neither; once if the call has an id. What came of it is remembered for so
-    /// long: longer than anybody asks again. If it is `told` what the steps used, that is counted. It
-    /// is denied behind waiters that the caller's place is behind, unless there are writes.
+    /// Applies the call and makes the writes, or neither; once if the call has an id. What came of it is remembered for
+    /// so long: longer than any caller retries. If `told` says what the steps used, that is counted. It is denied
+    /// behind waiters that the caller's place is behind, unless there are writes.
     ///
     /// # Cancel safety
     ///
@@ -137,7 +137,7 @@ impl RedisInner {
                         TxnOutcome::Done(done) if !done.is_empty() => encode_outcome(done),
                         _ => MADE.to_vec(),
                     };
-                    // A denial is not remembered: whoever asks again is asking anew.
+                    // A denial is not remembered: a caller that asks again makes a new call.
                     let id = if is_done { id } else { unique_id() };
                     match self.commit(watch, (id, &remembered), &view, &changes, &outcome).await? {
                         ScriptReply::Done(known) if known == outcome => {
@@ -177,7 +177,7 @@ impl RedisInner {
         call.steps.iter().map(key).collect()
     }
 
-    /// The script for a call and what it is told, if it is something for a script.
+    /// The script for a call and its arguments, if it is something for a script.
     fn order(&self, call: &Transaction<'_>, remembered: &str, told: &[UsageDelta]) -> Option<ScriptCall> {
         let now = self.service.time.clock().now();
         if now.as_micros() > NARROW_MAX {
@@ -190,7 +190,8 @@ impl RedisInner {
         })
     }
 
-    /// The script for a call that takes in turn and what it is told. What is nothing for a script is told without numbers.
+    /// The script for a call that takes in turn and its arguments. What is nothing for a script is passed without
+    /// numbers.
     fn order_in_turn(
         &self,
         call: &Transaction<'_>,
@@ -208,7 +209,7 @@ impl RedisInner {
         order
     }
 
-    /// The steps as the general script is told them, if they are something for it.
+    /// The steps as they are passed to the general script, if they are something for it.
     fn numbers(&self, call: &Transaction<'_>, told: &[UsageDelta], now: Tick) -> Option<Vec<Vec<u8>>> {
         let of_step = |(index, step): (usize, &Step<'_>)| {
             script_args::of_step(step, StepMetering::of(call.metered, told.get(index)), now)
@@ -357,7 +358,7 @@ impl RedisInner {
     }
 }
 
-/// A script for a call, and what it is told.
+/// A script for a call, and its arguments.
 struct ScriptCall {
     script: Arc<LoadedScript>,
     /// Keys behind those of the buckets.

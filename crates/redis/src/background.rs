@@ -1,4 +1,4 @@
-//! What nobody waits for.
+//! Background work: calls and jobs that no caller waits for.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use crate::commit::Changes;
 use crate::inner::{RedisInner, without_tests};
 use crate::service::CallTimer;
 
-/// For how long something that nobody waits for is tried.
+/// For how long a detached call is tried.
 const TRIED_FOR: Duration = Duration::from_secs(600);
 
 /// For how long what came of it is remembered: it may have been done by the first try, and found out by the last.
@@ -32,7 +32,7 @@ const SWEPT_AFTER: usize = 16;
 /// How many are looked at for each new one. Two keep pace with any growth.
 const SWEPT_PER_NEW: usize = 2;
 
-/// Calls that were handed over and not tried yet, by their buckets: whoever asks for one of them comes after it.
+/// Detached calls that were not tried yet, by their buckets: a caller that asks for one of these comes after them.
 #[derive(Default)]
 pub(crate) struct DetachedCalls {
     counts: Mutex<HashMap<Vec<u8>, usize>>,
@@ -59,7 +59,7 @@ impl DetachedCalls {
         self.heard.notify_waiters();
     }
 
-    /// Waits until what was handed over about these was tried.
+    /// Waits until the detached calls on these were tried.
     pub(crate) async fn none(&self, keys: impl Fn() -> Vec<Vec<u8>>) {
         loop {
             let heard = self.heard.notified();
@@ -79,25 +79,25 @@ impl RedisInner {
         call.steps().map(|step| self.service.layout.bucket(step.place.namespace, step.place.key)).collect()
     }
 
-    /// Waits until what was handed over about the buckets of a call was tried, but not for longer than half of what a call may
-    /// take: then it is told what there is.
+    /// Waits until the detached calls on the buckets of a call were tried, but not for longer than half of what a call
+    /// may take: then the call gets what there is.
     pub(crate) async fn await_detached(&self, call: &OwnedTransaction) {
         let none = self.unheard.none(|| self.names(call));
         let _ = tokio::time::timeout(self.service.timeout / 2, none).await;
     }
 
-    /// Applies a call whose answer nobody waits for.
+    /// Applies a call in the background: no caller waits for its answer.
     pub(crate) fn apply_detached(&self, call: OwnedTransaction) {
         self.hand_over_told(call, Vec::new());
     }
 
-    /// As [`apply_detached`](Self::apply_detached), and what the steps used is counted as it is told. What is told was held ahead, so it
-    /// is not served from that.
+    /// As [`apply_detached`](Self::apply_detached), and what the steps used is counted as `counted` says. That was held
+    /// ahead, so the call is not served from what is held ahead.
     pub(crate) fn hand_over_told(&self, call: OwnedTransaction, counted: Vec<UsageDelta>) {
         self.hand_over_counted(call, counted, Box::new(|_| ()));
     }
 
-    /// As [`hand_over_told`](Self::hand_over_told), and `told` hears what came of it.
+    /// As [`hand_over_told`](Self::hand_over_told), and `told` is called with the outcome.
     pub(crate) fn hand_over_counted(
         &self,
         mut call: OwnedTransaction,
@@ -158,7 +158,7 @@ impl RedisInner {
         let Some(mut undo) = call.clone().undo(done) else { return };
         undo.id = Some(unique_id());
         self.apply_detached(undo);
-        // Whoever asks again with the id of the call is to be answered anew.
+        // A caller that asks again with the id of the call is to be answered anew.
         if let Some(OpId(id)) = call.id {
             self.ahead.forget_call(id);
             let mut forget = redis::cmd("DEL");

@@ -23,7 +23,7 @@ const NAME: &str = "tollgate-redis";
 /// How long a call may take unless the builder or the address says otherwise.
 const TIMEOUT: Duration = Duration::from_secs(5);
 
-/// How long what is held ahead is kept when nobody wants it, unless the builder says otherwise.
+/// How long what is held ahead is kept when no caller wants it, unless the builder says otherwise.
 const KEPT_AHEAD: Duration = Duration::from_secs(1);
 
 /// The oldest version of Redis, and of Valkey, that knows all that scripts use.
@@ -57,8 +57,8 @@ impl RedisStoreBuilder {
         }
     }
 
-    /// A clock to tell the time by, for tests that turn it by hand; the server's own unless it says otherwise. Nothing expires
-    /// on the server then.
+    /// The clock to use, for tests with a manual clock; the server's own unless it says otherwise. Nothing expires on
+    /// the server then.
     pub fn clock(mut self, clock: Clock) -> RedisStoreBuilder {
         self.clock = Some(clock);
         self
@@ -84,10 +84,11 @@ impl RedisStoreBuilder {
         self
     }
 
-    /// Takes ahead: a process holds up to so many percent of each capacity of a bucket that it takes from often, so that
-    /// most takes need no call. What nobody wants for `idle` is given back. What is held ahead by one process cannot be
-    /// had by another, and is lost until it is refilled if the process dies, as is the count of what it used of that. Only for
-    /// calls whose buckets have meters only. What the address says (`prefetch=`, kept for a second), or off.
+    /// Takes ahead: a process holds up to so many percent of each capacity of a bucket that it takes from often, so
+    /// that most takes need no call. What no caller wants for `idle` is given back. What is held ahead by one process
+    /// cannot be had by another, and is lost until it is refilled if the process dies, as is the count of what it used
+    /// of that. Only for calls whose buckets have meters only. What the address says (`prefetch=`, kept for a second),
+    /// or off.
     pub fn prefetch(mut self, percent: u8, idle: Duration) -> RedisStoreBuilder {
         self.prefetch = Some((percent, idle));
         self
@@ -217,7 +218,7 @@ async fn check_server(
     let answer = service.with_retries(CallTimer::start(), &ask, None).await;
     let info: String = match answer {
         Ok(value) => redis::from_redis_value(value).unwrap_or_default(),
-        // A user that may not ask this may well do all the rest; whoever may do nothing is told by the first script.
+        // A user that may not ask this may well do all the rest; a user that may do nothing fails at the first script.
         Err(TimedError { trouble: ServerError::AccessDenied(why), .. }) if why.contains("NOPERM") => {
             String::new()
         }
@@ -229,7 +230,7 @@ async fn check_server(
             .find(|(it, _)| *it == name)
             .map(|(_, it)| it)
     };
-    // Valkey tells the version of Redis that it is like as well as its own.
+    // Valkey reports the version of Redis that it is like as well as its own.
     if let Some(version) = field("redis_version")
         && version.split('.').next().and_then(|major| major.parse::<u32>().ok()).is_some_and(|it| it < OLDEST)
     {
@@ -253,7 +254,7 @@ async fn check_server(
     }
 }
 
-/// Runs a script that looks at nothing, which tells the time, and whether scripts may be run.
+/// Runs a script that looks at nothing, which returns the time, and shows whether scripts may be run.
 async fn learn_time(service: &RedisService, url: &RedisUrl) -> Result<(), RedisOpenError> {
     let (script, asked) = (&service.scripts.look, Clock::system().now());
     let command = script.run(&[service.layout.outcome(0)], &[service.now()]);

@@ -18,7 +18,7 @@ use crate::ServerError;
 /// No number of the narrow form is larger, so that two of them can be added in a double.
 pub(crate) const NARROW_MAX: u64 = 1 << 51;
 
-/// How long a key is kept after its bucket is as good as new: clocks of servers differ.
+/// How long a key is kept after its bucket equals a new one: clocks of servers differ.
 const SLACK: Span = Span::from_secs(3_600);
 
 /// What a text of limits begins with.
@@ -67,7 +67,7 @@ impl RedisRow {
         RedisRow { kept: StoredBucket::fresh(limits), usage: None, has_waiters: false }
     }
 
-    /// When it may be forgotten: it is as good as new by then, and nothing of it is left to be written down.
+    /// When it may be forgotten: it equals a new one by then, and nothing of it is left to be written down.
     pub(crate) fn lasts_until(&self) -> Option<Tick> {
         if self.usage.is_some() {
             return None;

@@ -23,13 +23,13 @@ pub(crate) struct Changes {
     expiry: Expiry,
 }
 
-/// Whether the server forgets buckets by itself once they are as good as new.
+/// Whether the server forgets buckets by itself once they equal new ones.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Expiry {
     /// By its own time.
     #[default]
     ByServer,
-    /// Never, because the time is told by another clock.
+    /// Never, because the time comes from another clock.
     Never,
 }
 

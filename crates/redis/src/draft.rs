@@ -102,7 +102,7 @@ impl<'a> DraftTxn<'a> {
         }
     }
 
-    /// What the steps used is this; nothing is told of what they say themselves.
+    /// Sets what the steps used; what they say themselves does not count then.
     pub(crate) fn told(self, told: &'a [UsageDelta]) -> DraftTxn<'a> {
         DraftTxn { told, ..self }
     }

@@ -4,11 +4,11 @@ use std::time::Duration;
 
 use crate::{ServerError, UrlError};
 
-/// Why a store could not be opened. It never tells a password.
+/// Why a store could not be opened. It never shows a password.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum RedisOpenError {
-    /// The address is none.
+    /// The address is not valid.
     #[error("the address of the store is not valid: {0}")]
     BadUrl(#[from] UrlError),
     /// A setting does not work.

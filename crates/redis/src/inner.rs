@@ -30,12 +30,12 @@ pub(crate) struct RedisInner {
     pub(crate) ahead: Prefetcher,
     /// How long usage is kept that is written down.
     pub(crate) usage_retention: UsageRetention,
-    /// What was handed over and not tried yet.
+    /// Detached calls that were not tried yet.
     pub(crate) unheard: DetachedCalls,
     /// How many buckets were made since some were last looked at, and how many records that expire.
     pub(crate) made: AtomicUsize,
     pub(crate) expiring: AtomicUsize,
-    /// Itself, for what goes on when nobody waits for it.
+    /// Itself, for background work.
     pub(crate) this: Weak<RedisInner>,
 }
 
@@ -67,7 +67,7 @@ impl RedisInner {
         millis << 80 | high << 64 | u128::from(low)
     }
 
-    /// A call was applied: whoever waits for what it gave back looks again.
+    /// A call was applied: notifies the waiters for what it gave back, which look again.
     pub(crate) fn after(&self, call: &OwnedTransaction, applied: &TxnOutcome) {
         if matches!(applied, TxnOutcome::Done(_)) && !self.wait_queues.is_empty() {
             call.with(|call| self.wait_queues.notify_freed(call));

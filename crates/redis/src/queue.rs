@@ -26,7 +26,7 @@ pub(crate) struct Claims {
     by_rank: Mutex<BTreeMap<Rank, ClaimState>>,
 }
 
-/// The claims of one waiter, and when the server was last told of them by this host's clock.
+/// The claims of one waiter, and when they were last sent to the server by this host's clock.
 struct ClaimState {
     at: Tick,
     claims: Vec<ClaimKeys>,
@@ -65,7 +65,7 @@ pub(crate) struct ClaimedLimit {
     pub(crate) place: usize,
 }
 
-/// What `apply.lua` is told of a call that takes in turn, behind what it is told of any call.
+/// What is passed to `apply.lua` for a call that takes in turn, behind what is passed for any call.
 pub(crate) struct InTurn {
     pub(crate) keys: Vec<Vec<u8>>,
     pub(crate) arguments: Vec<Vec<u8>>,
@@ -142,7 +142,7 @@ impl RedisInner {
         call.steps.iter().enumerate().flat_map(of_step).collect()
     }
 
-    /// What the script is told of the caller's place. From here on the server may know of the claims.
+    /// What is passed to the script about the caller's place. From here on the server may know of the claims.
     pub(crate) fn in_turn(&self, call: &Transaction<'_>, place: &QueuePlace) -> InTurn {
         let taken = self.limits_taken(call);
         let own = |step: &Step<'_>| self.service.layout.claims(step.place.namespace, step.place.key);

@@ -200,7 +200,7 @@ impl RedisInner {
             }
             for (key, is_there) in &found {
                 forgotten += usize::from(*is_there);
-                // Whoever waits for a bucket that is gone has to find that out.
+                // Waiters for a bucket that is gone have to find that out.
                 self.wait_queues.notify(&Freed::all(namespace, key));
             }
             // Those that were only listed do not count, so there may be more.
@@ -303,7 +303,7 @@ impl RedisInner {
     }
 }
 
-/// The usage that is counted in a bucket. What cannot be read is left alone: a caller that asks for it is told.
+/// The usage that is counted in a bucket. What cannot be read is left alone: a caller that asks for it gets the error.
 fn usage_in(bytes: &[u8]) -> Option<Sums> {
     RedisRow::from_bytes(bytes, None).ok()?.usage
 }

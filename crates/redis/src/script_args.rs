@@ -34,7 +34,7 @@ const EARLY: Span = Span::from_secs(10);
 /// Below which nothing is ever left.
 const NEVER: f64 = -1e300;
 
-/// How many limits `meters.lua` has room for.
+/// How many limits `meters.lua` handles at most.
 const METERS_MAX: usize = 8;
 
 /// How what a step uses is counted.
@@ -49,7 +49,7 @@ pub(crate) enum StepMetering<'a> {
 }
 
 impl<'a> StepMetering<'a> {
-    /// For a step of a call that is metered or not, and for which it may be told.
+    /// For a step of a call that is metered or not, and for which `told` may say what was used.
     pub(crate) fn of(is_metered: bool, told: Option<&'a UsageDelta>) -> StepMetering<'a> {
         match (is_metered, told) {
             (false, _) => StepMetering::Off,
@@ -59,8 +59,8 @@ impl<'a> StepMetering<'a> {
     }
 }
 
-/// What `meters.lua` is told of a step, if it takes from meters that all refuse and have nothing to remark. `now` is about when it
-/// will be.
+/// What is passed to `meters.lua` for a step, if it takes from meters that all refuse and have nothing to remark. `now`
+/// is about when it will be.
 pub(crate) fn of_meters(step: &Step<'_>, metered: bool, now: Tick) -> Option<Vec<u8>> {
     let (limits, costs) = (step.place.limits, step.takes()?);
     if limits.len() > METERS_MAX || limits.have_remarks() {
@@ -80,8 +80,8 @@ pub(crate) fn of_meters(step: &Step<'_>, metered: bool, now: Tick) -> Option<Vec
     Some(out)
 }
 
-/// What `apply.lua` is told of a step: six numbers and the holder, then eight numbers for each limit, then what was
-/// used if that is told. `None` if it is nothing for a script. `now` is about when it will be.
+/// What is passed to `apply.lua` for a step: six numbers and the holder, then eight numbers for each limit, then what
+/// was used if that is given. `None` if it is nothing for a script. `now` is about when it will be.
 pub(crate) fn of_step(step: &Step<'_>, metering: StepMetering<'_>, now: Tick) -> Option<Vec<u8>> {
     let limits = step.place.limits;
     let (op, given, holder) = match &step.op {

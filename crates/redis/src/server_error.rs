@@ -39,7 +39,7 @@ pub enum ServerError {
     /// Something that is no answer of Redis, or none that this version knows.
     #[error("what came is no answer of Redis: {0}")]
     Garbage(String),
-    /// Whoever calls may not do this.
+    /// The caller may not do this.
     #[error("no permission: {0}; check the user, the password and the rights of the user")]
     AccessDenied(String),
     /// What is stored is not ours, or damaged.
@@ -56,7 +56,7 @@ impl ServerError {
         !matches!(self, ServerError::AccessDenied(_) | ServerError::Unreadable(_) | ServerError::Other(_))
     }
 
-    /// Whether it says why there is no service, rather than that nothing was heard or where else to ask.
+    /// Whether it says why there is no service, rather than that no answer came or where else to ask.
     pub(crate) fn is_telling(&self) -> bool {
         !matches!(
             self,

@@ -9,12 +9,12 @@ use tollgate_store::Clock;
 /// Beyond this the server's time is believed rather than what was believed so far, even if the answer took long.
 const DRIFT_MAX: i64 = 1_000;
 
-/// Who tells the time.
+/// Where the time comes from.
 #[derive(Clone)]
 pub(crate) enum ServerTime {
     /// The server, whose time this host's clock is corrected to.
     Learnt { clock: Clock, by: Arc<AtomicI64> },
-    /// A clock that the server is told the time by, in tests.
+    /// A clock whose time is passed to the server, in tests.
     Given(Clock),
 }
 
@@ -30,7 +30,7 @@ impl ServerTime {
         }
     }
 
-    /// The time that scripts are told, if they are.
+    /// The time that is passed to scripts, if it is.
     pub(crate) fn given(&self) -> Option<Tick> {
         match self {
             ServerTime::Learnt { .. } => None,

@@ -48,7 +48,7 @@ pub(crate) enum Deployment {
     Cluster,
 }
 
-/// Why an address is none. It never quotes the address, which may have a password in it.
+/// Why an address is not valid. It never quotes the address, which may have a password in it.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct UrlError(String);

@@ -1,6 +1,6 @@
 //! Claims of waiters on a server: which calls they hold back, and for how long.
 //!
-//! The clock is one that a test turns, so nothing expires unless the test says so. A store of its own is to the server what a
+//! The clock is a manual one, so nothing expires unless the test says so. A store of its own is to the server what a
 //! process of its own is.
 
 #![allow(clippy::disallowed_methods, reason = "what others do in the background is waited for")]

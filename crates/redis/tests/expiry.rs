@@ -1,4 +1,4 @@
-//! A key expires only once its bucket is as good as new: no debt, no lease and no usage is forgotten.
+//! A key expires only once its bucket equals a new one: no debt, no lease and no usage is forgotten.
 
 mod common;
 
@@ -47,7 +47,7 @@ impl Desk {
         }
     }
 
-    /// When it is full again, in milliseconds from now; `None` if nobody can say.
+    /// When it is full again, in milliseconds from now; `None` if that is unknown.
     fn full_in_ms(&self) -> Option<i64> {
         let status = self.store.peek(&self.place()).wait().expect("the server is there").remove(0);
         match status.full() {

@@ -12,7 +12,7 @@ use tollgate_store::Clock;
 
 const TIMEOUT: Duration = Duration::from_millis(600);
 
-/// Nobody waits longer than this for an answer: the timeout, and what a very busy host adds. The blows last longer.
+/// No caller waits longer than this for an answer: the timeout, and what a very busy host adds. The faults last longer.
 const WAITED_MAX: Duration = Duration::from_secs(30);
 
 /// How often it is tried until all is well again.

@@ -1,4 +1,4 @@
-//! Taking ahead: few calls, never more than there is, and nothing kept that nobody wants.
+//! Taking ahead: few calls, never more than there is, and nothing kept that no caller wants.
 
 #![allow(clippy::disallowed_methods, reason = "what others do in the background is waited for")]
 
@@ -150,7 +150,7 @@ fn what_nobody_wants_is_given_back_and_usage_is_exact() {
     }
 }
 
-/// Whoever asks for the usage is told all of it, whether what is held was given back or not.
+/// A caller that asks for the usage gets all of it, whether what is held was given back or not.
 #[test]
 fn usage_is_told_at_once() {
     let (hands, server) = (ManualClock::at(START), Server::start(ServerKind::Redis));
@@ -204,7 +204,7 @@ fn what_is_held_of_a_bucket_that_is_forgotten_is_not_handed_out() {
     assert_eq!((0..1_500).filter(|_| take(&limiter, 10)).count(), 1_000);
 }
 
-/// Answers that are lost leave nobody with more than there is, and nothing is counted twice.
+/// Answers that are lost leave no caller with more than there is, and nothing is counted twice.
 #[test]
 fn answers_that_are_lost_charge_nothing_twice() {
     for kind in ServerKind::ALL {
@@ -223,7 +223,7 @@ fn answers_that_are_lost_charge_nothing_twice() {
     }
 }
 
-/// A portion that was taken, and of which nobody ever heard, is found out about and given back.
+/// A portion that was taken, and whose answer never came, is found out about and given back.
 #[test]
 fn a_portion_that_nobody_heard_of_is_given_back() {
     let (hands, server) = (ManualClock::at(START), Server::start(ServerKind::Redis));

@@ -20,7 +20,7 @@ const LASTS: Duration = Duration::from_secs(5);
 const RATE: u64 = 300;
 const BURST: u64 = 50;
 
-/// What a child is told: what to do, and where the store is.
+/// The variable that says to a child what to do, and where the store is.
 const TOLD: &str = "TOLLGATE_TEST_CHILD";
 
 fn store(url: &str) -> RedisStore {

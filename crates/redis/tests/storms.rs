@@ -1,4 +1,5 @@
-//! Whatever happens to the server under load, every take that was admitted is charged once, and nobody sees an error.
+//! Whatever happens to the server under load, every take that was admitted is charged once, and no caller sees an
+//! error.
 
 mod common;
 
@@ -8,7 +9,7 @@ use common::load::{PLENTY, left, limits, take, under_load, until_taken};
 use tollgate_redis::RedisStore;
 use tollgate_redis_local::{Cluster, Proxy, ProxyFault, RespReply, Server, ServerKind, Watched};
 
-/// How many takes pass between two blows.
+/// How many takes pass between two faults.
 const BREATH: i64 = 60;
 
 fn open(url: &str) -> RedisStore {

@@ -20,7 +20,7 @@ use crate::tx::Tx;
 struct HeldBucket {
     /// Where it is; `None` if it is new.
     entry: Option<u64>,
-    /// `None` if there is none and the step makes none.
+    /// `None` if there is no bucket and the step does not make one.
     row: Option<ShmRow>,
     /// Whether the limits of its step are put in force though the call is denied.
     is_heeded: bool,

@@ -80,7 +80,7 @@ impl Arena {
         self.map.len() as u64
     }
 
-    /// Takes the lock. What somebody who died was doing is undone first.
+    /// Takes the lock. If its last owner died in a transaction, that is rolled back first.
     #[inline]
     pub(crate) fn begin(&self) -> Result<Tx<'_>, TxnAbort> {
         self.begin_within(self.timeout)
@@ -124,8 +124,8 @@ impl Arena {
         Ok(())
     }
 
-    /// Makes the file large enough for so many words, with some to spare, and answers how many it has then. The room is
-    /// really there: nobody who writes to it later finds that it is not.
+    /// Makes the file large enough for so many words, with some to spare, and returns how many it has then. The space
+    /// is allocated: a later write to it cannot find that it is missing.
     pub(crate) fn grow(&self, from: u64, needed: u64) -> Result<u64, TxnAbort> {
         let most = self.capacity();
         if needed > most {
@@ -133,7 +133,7 @@ impl Arena {
         }
         let generous = needed.max(from + from.clamp(GROWTH_MIN, GROWTH_MAX)).min(most);
         for size in [generous, needed] {
-            // Who exceeds this bound is not told no by the system, but ended.
+            // The system does not return an error to a process that exceeds this bound, but ends it.
             let bound = getrlimit(Resource::Fsize).current;
             if bound.is_some_and(|bound| size * WORD > bound) {
                 continue;

@@ -79,7 +79,7 @@ impl Backend for ShmStore {
             drop(self.work(|tx, _| scope::mark_forgotten(tx, whose, now)));
             forgotten
         });
-        // Whoever waits for a bucket that is gone has to find that out.
+        // A waiter for a bucket that is gone has to find that out.
         forgotten.iter().flatten().for_each(|key| self.wait_queues().notify(&Freed::all(namespace, key)));
         Reply::ready(forgotten.map(|keys| keys.len()).map_err(without_tests))
     }

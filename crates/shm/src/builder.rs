@@ -57,7 +57,7 @@ impl ShmStoreBuilder {
     }
 
     /// How many bytes the store may grow to; a gigabyte unless it says otherwise, which is enough for two million buckets.
-    /// Whoever makes the store decides; to others it is no matter.
+    /// The process that makes the store decides; what other processes say has no effect.
     pub fn capacity(self, bytes: u64) -> ShmStoreBuilder {
         ShmStoreBuilder { capacity: bytes, ..self }
     }
@@ -104,7 +104,7 @@ impl ShmStoreBuilder {
         }
     }
 
-    /// Opens the store, or makes it if there is none.
+    /// Opens the store, or makes it if it does not exist.
     ///
     /// # Errors
     ///

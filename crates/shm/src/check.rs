@@ -1,4 +1,4 @@
-//! Looking at everything: whether every link leads where it should, and every block is somebody's, once.
+//! Checks everything: every link leads where it should, and every block has exactly one owner.
 
 use std::collections::{HashMap, HashSet};
 
@@ -17,7 +17,7 @@ use crate::tx::Tx;
 /// What was found on the way.
 #[derive(Default)]
 struct CheckFindings {
-    /// Blocks that somebody has.
+    /// Blocks that are in use.
     blocks: HashSet<u64>,
     /// How often each limits are used.
     limits: HashMap<u64, u64>,
@@ -139,7 +139,7 @@ fn check_table(tx: &Tx<'_>, found: &mut CheckFindings) -> Result<(), TxnAbort> {
     segments.into_iter().filter(|segment| *segment != 0).try_for_each(|segment| found.block(segment))
 }
 
-/// Every block up to what was never used is somebody's or free, and is so once.
+/// Checks that every block up to what was never used is in use or free, and is so once.
 fn check_blocks(tx: &Tx<'_>, found: &mut CheckFindings) -> Result<(), TxnAbort> {
     for size in 0..SIZES_MAX {
         let mut block = tx.link_at(FREE + size)?;

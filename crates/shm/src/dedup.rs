@@ -35,7 +35,7 @@ impl Tx<'_> {
         Ok(Some(done))
     }
 
-    /// Remembers a call, and forgets some that nobody asks for any more.
+    /// Remembers a call, and forgets some that no caller retries any more.
     pub(crate) fn remember_call(
         &mut self,
         id: OpId,

@@ -1,4 +1,4 @@
-//! Calls that nobody waits for, while the lock is not to be had or there is no room: they are made with the next call.
+//! Detached calls, while the lock is not to be had or there is no space: they are made with the next call.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicUsize, Ordering};

@@ -10,7 +10,7 @@ use tollgate_store::records::RecordsError;
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ShmOpenError {
-    /// The name is none that a store can have.
+    /// A store cannot have this name.
     #[error("{0:?} is no name of a store: {1}; use up to 64 letters, digits, '-', '_' and '.'")]
     BadName(String, &'static str),
     /// The file would be in a folder that is not there.
@@ -19,7 +19,8 @@ pub enum ShmOpenError {
     /// There is a folder of that name.
     #[error("{0} is a folder; name another store, or move it away")]
     IsFolder(PathBuf),
-    /// There is a link of that name. It is not followed: anybody may make one where everybody may make files.
+    /// There is a link of that name. It is not followed: any user may make one in a folder where all users may make
+    /// files.
     #[error("{0} is a link, which is not followed; name another store, or remove it")]
     IsLink(PathBuf),
     /// There is a device, a pipe or a socket of that name.
@@ -86,7 +87,7 @@ pub enum ShmOpenError {
     /// There is no room for the file.
     #[error("there is no room for {0}; make room and try again")]
     NoRoom(PathBuf),
-    /// The capacity is none that a store can have.
+    /// A store cannot have this capacity.
     #[error("a capacity of {asked} bytes is not between {least} and {most}")]
     BadCapacity {
         /// What was asked for.
@@ -139,7 +140,7 @@ impl From<RecordsError> for TxnAbort {
 }
 
 impl TxnAbort {
-    /// What it is to whoever asked for the work.
+    /// Converts it to the error that the caller gets.
     pub(crate) fn explain(self, path: &Path) -> RecordsError {
         let refused = |why: String| StoreError::Refused(format!("{}: {why}", path.display())).into();
         match self {

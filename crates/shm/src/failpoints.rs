@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// How many writes are left; 0 if nobody counts.
+/// How many writes are left; 0 if they are not counted.
 static LEFT: AtomicU64 = AtomicU64::new(0);
 
 /// How many writes there were since [`arm`].

@@ -11,7 +11,7 @@ pub(crate) const LAYOUT: u64 = 3;
 /// Which word of the file says what. Those up to [`CHECKSUM`] are written once.
 pub(crate) const AT_MAGIC: u64 = 0;
 pub(crate) const AT_LAYOUT: u64 = 1;
-/// The boot of the host and the space of process ids that processes are told apart in.
+/// The boot of the host and the space of process ids that identify processes.
 pub(crate) const AT_TAG: u64 = 2;
 /// How many words the file may have.
 pub(crate) const AT_CAPACITY: u64 = 3;
@@ -48,7 +48,7 @@ pub(crate) const CHAINS: u64 = 33;
 pub(crate) const SWEEP: u64 = 34;
 /// How many calls are remembered.
 pub(crate) const CALLS: u64 = 35;
-/// Counts limits that are gone, so that nobody takes others for them.
+/// Counts limits that are gone, so that no process takes others for them.
 pub(crate) const LIMITS_GONE: u64 = 36;
 /// The node before the first of the ordered map.
 pub(crate) const HEAD: u64 = 37;

@@ -124,7 +124,7 @@ impl ShmLimitsCache {
         Ok(block)
     }
 
-    /// One user less. Limits that nobody uses are gone.
+    /// Counts one user less. Limits without users are removed.
     pub(crate) fn drop_user(&mut self, tx: &mut Tx<'_>, block: u64) -> Result<(), TxnAbort> {
         if tx.add(block + USERS, -1)? == 0 {
             let key = MapKey::from_bytes(&tx.key_of(MapNode(tx.block_at(block + TEXT)?))?);

@@ -21,7 +21,7 @@ use crate::map::{self, half};
 const SLEEPERS: u64 = 1 << 31;
 const THREAD: u64 = SLEEPERS - 1;
 
-/// How often one looks at a lock that is taken before it goes to sleep. Whoever has it is done in a microsecond.
+/// How often a thread looks at a lock that is taken before it goes to sleep. The owner is done in a microsecond.
 const SPINS: u32 = 100;
 
 /// How long a thread sleeps before it looks whether the owner is still there, at first and at last. It is woken when the lock
@@ -77,7 +77,8 @@ fn wait(word: &AtomicU64, tag: u32, this: u64, timeout: Duration) -> Result<(), 
     let (mut look, mut seen) = (LOOKS[0], 0);
     loop {
         let owner = word.load(Ordering::Relaxed);
-        // Others may sleep as well: whoever has slept lets go as one on whom others wait.
+        // Other threads may sleep as well: a thread that has slept sets `SLEEPERS`, so that its release wakes one of
+        // them.
         if owner == 0 {
             if word.compare_exchange(0, this | SLEEPERS, Ordering::Acquire, Ordering::Relaxed).is_ok() {
                 return Ok(());
@@ -121,13 +122,13 @@ pub(crate) fn release(word: &AtomicU64) {
 /// Sleeps while the word is this, until it is woken or the time is over.
 pub(crate) fn sleep(word: &AtomicU64, while_it_is: u64, most: Duration) {
     let most = futex::Timespec { tv_sec: most.as_secs() as i64, tv_nsec: i64::from(most.subsec_nanos()) };
-    // Woken, timed out, interrupted or too late to sleep: whoever sleeps looks again whatever it was.
+    // Woken, timed out, interrupted or too late to sleep: the caller looks again in each case.
     let _ = futex::wait(half(word), futex::Flags::empty(), while_it_is as u32, Some(&most));
 }
 
 /// Wakes some who sleep on the word.
 pub(crate) fn wake(word: &AtomicU64, most: u32) {
-    // There may be nobody.
+    // There may be no sleeper.
     let _ = futex::wake(half(word), futex::Flags::empty(), most);
 }
 

@@ -44,7 +44,7 @@ impl SharedMap {
         self.words
     }
 
-    /// The first words. The file must have as many: whoever touches one that it has not is ended by the system.
+    /// Returns the first words. The file must have as many: the system ends a process that touches one that it has not.
     #[inline]
     pub(crate) fn words(&self, len: usize) -> &[AtomicU64] {
         let len = len.min(self.words);
@@ -62,7 +62,7 @@ impl Drop for SharedMap {
     }
 }
 
-/// The half of a word that the system compares when it lets somebody sleep on it: the low one.
+/// Returns the half of a word that the system compares when a thread sleeps on it: the low one.
 pub(crate) fn half(word: &AtomicU64) -> &AtomicU32 {
     let low = usize::from(cfg!(target_endian = "big"));
     // SAFETY: a word has two halves, and is aligned for them.
@@ -101,7 +101,7 @@ impl ForkPage {
         let (bytes, access) = (4_096, ProtFlags::READ | ProtFlags::WRITE);
         // SAFETY: as for any new mapping.
         let base = unsafe { rustix::mm::mmap_anonymous(ptr::null_mut(), bytes, access, MapFlags::PRIVATE) }?;
-        // SAFETY: it is the mapping that was just made, with its length, and nobody relies on what is in it.
+        // SAFETY: it is the mapping that was just made, with its length, and no code relies on what is in it.
         unsafe { rustix::mm::madvise(base, bytes, Advice::LinuxWipeOnFork) }?;
         Ok(ForkPage(NonNull::new(base.cast()).ok_or(io::ErrorKind::OutOfMemory)?))
     }

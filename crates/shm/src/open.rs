@@ -23,7 +23,7 @@ use crate::layout::{
 };
 use crate::map::{self, SharedMap, WORD};
 
-/// How often a file that is gone again is looked for. Somebody removes it as fast as it is made then.
+/// How often to retry when the file is gone again. Beyond that, another process removes it as fast as it is made.
 const TRIES_MAX: u32 = 16;
 
 /// Opens the file, or makes it.
@@ -55,7 +55,7 @@ fn open_or_make(settings: &ShmStoreBuilder) -> Result<Arena, ShmOpenError> {
             Err(Errno::NOENT) => {}
             Err(why) => return Err(failed(&path, why)),
         }
-        // Whoever comes first makes it, whole, under no name at all; a name is given to one only.
+        // The first process makes it, whole, under no name at all; only one such file gets the name.
         if let Some(arena) = make(&path, settings)? {
             return Ok(arena);
         }
@@ -81,14 +81,14 @@ fn failed(path: &Path, why: Errno) -> ShmOpenError {
     }
 }
 
-/// Makes the file. `None` if somebody else was faster.
+/// Makes the file. Returns `None` if another process was faster.
 fn make(path: &Path, settings: &ShmStoreBuilder) -> Result<Option<Arena>, ShmOpenError> {
     let failed = |why| failed(path, why);
     let folder = path.parent().unwrap_or(Path::new("."));
     if folder.is_file() || !folder.exists() {
         return Err(ShmOpenError::NoFolder(path.into()));
     }
-    // It has no name until it is whole: who is killed while making it leaves nothing behind.
+    // It has no name until it is whole: a process that is killed while making it leaves nothing behind.
     let unnamed = OFlags::RDWR | OFlags::CLOEXEC | OFlags::TMPFILE;
     let file = match rustix::fs::open(folder, unnamed, Mode::RUSR | Mode::WUSR) {
         Err(Errno::OPNOTSUPP | Errno::ISDIR) => {
@@ -97,7 +97,7 @@ fn make(path: &Path, settings: &ShmStoreBuilder) -> Result<Option<Arena>, ShmOpe
         }
         file => file.map_err(failed)?,
     };
-    // Who exceeds this bound is not told no by the system, but ended.
+    // The system does not return an error to a process that exceeds this bound, but ends it.
     if getrlimit(Resource::Fsize).current.is_some_and(|bound| SIZE_MIN * WORD > bound) {
         return Err(ShmOpenError::NoRoom(path.into()));
     }
@@ -192,7 +192,7 @@ fn open_there(path: PathBuf, file: OwnedFd, timeout: Duration) -> Result<Arena, 
     Ok(arena)
 }
 
-/// Whether it is a file of this user that is nobody else's. Answers how large it is.
+/// Checks that it is a file of this user that no other user may access. Returns how large it is.
 fn check_file(path: &Path, file: &OwnedFd) -> Result<u64, ShmOpenError> {
     let stat = fstat(file).map_err(|why| failed(path, why))?;
     let (path, user) = (path.to_path_buf(), crate::user());

@@ -1,7 +1,7 @@
 //! The ordered map of everything that is not a bucket's state: a skip list.
 //!
-//! A node has as many links as its height, which follows from its key, so that nobody has to agree on a die; most have
-//! one. A node that comes or goes changes few words, which is what a journal likes.
+//! A node has as many links as its height, which follows from its key, so that processes need not share a random number
+//! generator; most have one. A node that comes or goes changes few words, which is what a journal likes.
 //!
 //! A node is: the length of its key and its height; its value; the node before it; the links; the key.
 

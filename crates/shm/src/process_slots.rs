@@ -49,7 +49,7 @@ pub(crate) enum Liveness {
     Gone,
 }
 
-/// The monotonic time in milliseconds, which is the same for all processes of the host and no one sets.
+/// The monotonic time in milliseconds, which is the same for all processes of the host and cannot be set.
 fn monotonic() -> u64 {
     monotonic_nanos() / 1_000_000
 }
@@ -117,7 +117,7 @@ fn process_of(tx: &Tx<'_>, who: u64) -> Process {
     Process { tag: tx.arena.tag, pid: who as u32, started: (who >> 32) as u32 }
 }
 
-/// Gives a slot to this process: a free one, or that of a process that has ended. `None` if there is none.
+/// Gives a slot to this process: a free one, or that of a process that has ended. Returns `None` if all are taken.
 pub(crate) fn give(tx: &mut Tx<'_>) -> Result<Option<ProcessSlot>, TxnAbort> {
     let Some(number) = free(tx)? else { return Ok(None) };
     let this = Process::this();

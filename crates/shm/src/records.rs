@@ -145,7 +145,7 @@ impl Tx<'_> {
             let key = item_key(parts)?;
             match self.stored(&key) {
                 Ok(Some(item)) => self.replace(&key, Some(&item), None)?,
-                // One that cannot be read is left alone: whoever asks for it is told.
+                // A record that cannot be read is left alone: a caller that asks for it gets the error.
                 _ => drop(self.remove(&MapKey::from_bytes(&first))?),
             }
         }

@@ -26,7 +26,7 @@ use crate::row::{RowParts, ShmRow, bucket_key};
 use crate::tx::Tx;
 use crate::wait_queue::{self, ShmWaitQueues};
 
-/// How long one who waits for no answer waits for the lock. Longer than that nobody has it but one who is stopped.
+/// How long a detached call waits for the lock. Only a process that is stopped holds it for longer.
 const HAND_OVER_PATIENCE: Duration = Duration::from_millis(20);
 
 /// Buckets and records in memory that all processes of this host share which open it by the same name.
@@ -73,7 +73,7 @@ pub(crate) struct ShmShared {
 }
 
 impl ShmStore {
-    /// Opens the store of this name, or makes it if there is none.
+    /// Opens the store of this name, or makes it if it does not exist.
     ///
     /// # Errors
     ///
@@ -138,7 +138,7 @@ impl ShmStore {
         self.0.apply(self.0.arena.timeout, call, writes)
     }
 
-    /// Makes the calls that nobody waits for and that could not be made when they came.
+    /// Makes the detached calls that could not be made when they came.
     #[cold]
     fn make_up(&self) {
         while let Some(call) = self.0.late().take() {
@@ -202,7 +202,7 @@ impl ShmShared {
     }
 }
 
-/// What nobody waits for is made before the last handle is gone, if it can be.
+/// Makes the deferred calls before the last handle is gone, if it can.
 impl Drop for ShmShared {
     fn drop(&mut self) {
         while let Some(call) = self.late().take() {

@@ -23,8 +23,8 @@ pub(crate) fn may_have_dropped(taken: Tick, now: Tick) -> bool {
     now.since(taken) > IDLE_FOR
 }
 
-/// Looks at the next chains: forgets buckets that are as good as new and were not used for long, and writes down what was
-/// used in an hour that is over.
+/// Looks at the next chains: forgets buckets that are in the state of a new one and were not used for long, and writes
+/// down what was used in an hour that is over.
 pub(crate) fn sweep(
     tx: &mut Tx<'_>,
     known: &mut ShmLimitsCache,
@@ -43,7 +43,7 @@ pub(crate) fn sweep(
 }
 
 fn sweep_bucket(tx: &mut Tx<'_>, known: &mut ShmLimitsCache, entry: u64, now: Tick) -> Result<(), TxnAbort> {
-    // What cannot be read is left alone: whoever asks for it is told.
+    // A bucket that cannot be read is left alone: a caller that asks for it gets the error.
     let Ok(mut row) = ShmRow::read(tx, known, entry, None, RowParts::BucketAndUsage) else { return Ok(()) };
     row.kept.keep_living(now, &mut tollgate_store::LivenessCache::default());
     let (bucket, limits) = (&row.kept.bucket, &row.kept.limits);

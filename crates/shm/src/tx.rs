@@ -1,10 +1,10 @@
 //! A transaction: what is changed under the lock, and can be undone until it is committed.
 //!
 //! Before a word is changed, where it is and what it was go to the journal. A commit is one store: it makes the journal
-//! empty. Whoever finds a journal that is not empty, because its writer died, plays it back. So whatever instant a
-//! process is killed at, the next one finds the state before or the state after.
+//! empty. A process that finds a journal that is not empty, because its writer died, plays it back. So whatever instant
+//! a process is killed at, the next one finds the state before or the state after.
 //!
-//! Words of a block that this transaction has allocated need no journal: nobody can get to them before it is committed.
+//! Words of a block that this transaction has allocated need no journal: no process can reach them before the commit.
 //! For the same reason what is freed is only given to others with the commit.
 
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -25,7 +25,7 @@ pub(crate) struct Tx<'a> {
     pub(crate) freed: Vec<u64>,
 }
 
-/// Writes a word. In this order for everybody: whatever was written before is there before it.
+/// Writes a word. All processes see writes in this order: whatever was written before is there before it.
 #[inline(always)]
 fn store(word: &AtomicU64, value: u64) {
     #[cfg(feature = "write-points")]
@@ -34,13 +34,13 @@ fn store(word: &AtomicU64, value: u64) {
 }
 
 impl<'a> Tx<'a> {
-    /// For whoever has just got the lock.
+    /// Makes a transaction for a thread that has just got the lock.
     #[inline]
     pub(crate) fn locked(arena: &'a Arena) -> Tx<'a> {
         Tx { arena, words: &[], used: 0, freed: Vec::new() }
     }
 
-    /// Looks at how large the file is, and undoes what somebody who died has left half done.
+    /// Looks at how large the file is, and rolls back what a process that died has left half done.
     #[inline]
     pub(crate) fn repair(&mut self) -> Result<(), TxnAbort> {
         self.words = self.arena.words()?;
@@ -60,8 +60,8 @@ impl<'a> Tx<'a> {
         }
     }
 
-    /// What a word leads to, if it leads anywhere: a block, so that whoever adds a little to it is still in the memory and
-    /// never in front of the blocks.
+    /// Returns what a word leads to, if it leads anywhere: a block, so that a caller that adds a little to it is still
+    /// in the memory and never in front of the blocks.
     #[inline(always)]
     pub(crate) fn link_at(&self, at: u64) -> Result<u64, TxnAbort> {
         match self.get(at)? {
@@ -84,7 +84,7 @@ impl<'a> Tx<'a> {
         }
     }
 
-    /// How many blocks there are at most: whoever follows more of them walks in a circle.
+    /// Returns how many blocks there are at most: a caller that follows more of them walks in a circle.
     #[inline]
     pub(crate) fn steps_max(&self) -> u64 {
         self.words.len() as u64 / LEAST
@@ -178,7 +178,8 @@ impl<'a> Tx<'a> {
         Ok(())
     }
 
-    /// Plays the journal back, the last entry first. It can be done twice: whoever dies here leaves it to the next.
+    /// Plays the journal back, the last entry first. It can be done twice: a process that dies here leaves it to the
+    /// next.
     #[cold]
     fn undo(&mut self) -> Result<(), TxnAbort> {
         if self.used > JOURNAL_MAX {

@@ -216,9 +216,9 @@ impl ShmWaitQueues {
         }
     }
 
-    /// Notifies waiters of this process that are at the head although no one has notified them: those ahead of them were
-    /// stopped or have ended, or this process was stopped when it was its turn. Returns whether all waiters are far from the
-    /// head.
+    /// Notifies waiters of this process that are at the head and were not notified by another process: those ahead of
+    /// them were stopped or have ended, or this process was stopped when it was its turn. Returns whether all waiters
+    /// are far from the head.
     fn check_heads(&self, local: &WaitQueues) -> bool {
         let keys = local.keys();
         // One that is about to join is near for all that is known.

@@ -303,7 +303,7 @@ fn a_process_that_ends_while_it_joins_or_leaves_a_queue_is_in_it_no_more() {
             failpoints::arm(write);
             wait(&store);
         });
-        // The thread that hears the bell writes as well, now and then, so the last ones may come too late.
+        // The thread that waits for the bell writes as well, now and then, so the last ones may come too late.
         assert!(matches!(victim.end(), End::Signal(libc::SIGABRT) | End::Code(0)));
         // A heartbeat counts for a moment longer than its process.
         while is_waited_for(&store) {

@@ -171,7 +171,7 @@ fn where_process_ids_mean_other_processes_a_store_is_refused() {
     let _alone = one_at_a_time();
     let folder = changed(&[]);
     let outside = fork(|| {
-        // SAFETY: the processes that are forked off from here on have ids of their own. Not everybody may do that.
+        // SAFETY: the processes that are forked off from here on have ids of their own. Not every user may do that.
         if unsafe { libc::unshare(libc::CLONE_NEWPID) } != 0 {
             return;
         }
@@ -223,7 +223,7 @@ fn what_is_damaged_later_is_an_error_and_not_the_end() {
     assert!(why.contains("damaged"), "{why}");
     assert!(matches!(store.peek(&tap.place()).wait(), Err(StoreError::Refused(_))));
     assert!(store.check().is_err());
-    // It says that it is larger than it is: nobody looks there.
+    // It says that it is larger than it is: the store does not look there.
     file.write_all_at(&(1u64 << 26).to_ne_bytes(), 18 * 8).unwrap();
     assert!(matches!(tap.try_take(1, 0, None), Err(StoreError::Refused(_))));
 }
@@ -251,7 +251,7 @@ fn a_lock_of_one_who_is_stopped_is_not_waited_for_for_ever() {
     assert!(waited == short && why.contains("another process"), "{why}");
     let busy = ShmStore::builder("x").folder(folder.path()).timeout(short).build().unwrap_err();
     assert_eq!(busy, ShmOpenError::Busy(path(&folder), short));
-    // What nobody waits for is made once it can be.
+    // A detached call is made once it can be.
     tap_over(&store, &tap);
     assert_eq!(owner.kill(), End::Signal(libc::SIGKILL));
     assert_eq!(tap.left(), [100, 2], "the lock is taken over, and what was given back meanwhile is there");

@@ -20,7 +20,7 @@ const A_DAY: u64 = 86_400;
 /// What a token of 100 a minute takes, if the clock is slewed all the while.
 const A_TOKEN: Duration = Duration::from_millis(700);
 
-/// A host whose clocks are turned by hand.
+/// A host with manual clocks.
 struct Host {
     monotonic: ManualClock,
     wall: ManualClock,

@@ -1,4 +1,4 @@
-//! The store in shared memory is as good as memory: the suite cannot tell them apart.
+//! The store in shared memory behaves like the memory store: the suite finds no difference.
 
 mod support;
 

@@ -73,7 +73,7 @@ fn a_child_takes_from_the_file_that_its_parent_opened() {
         assert_eq!(purse.left(&store), 40);
         assert!(purse.spend(&store, 30).unwrap());
         assert!(!purse.spend(&store, 11).unwrap());
-        // Threads of its own do what nobody waits for, and a child of its own has them, too.
+        // Its own threads make detached calls, and its own child has such threads, too.
         purse.charge(&store, 1);
         let grandchild = fork(|| assert!(purse.spend(&store, 2).unwrap()));
         assert_eq!(grandchild.end(), End::Code(0));

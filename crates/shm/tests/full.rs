@@ -53,7 +53,7 @@ fn a_store_at_its_capacity_says_so_and_goes_on_when_there_is_room() {
     let store = ShmStore::builder("x").folder(folder.path()).capacity(1_500_000).build().unwrap();
     check_full(&store);
     assert!(std::fs::metadata(store.path()).unwrap().len() <= 1_500_000);
-    // Whoever made it has decided.
+    // The process that made it has decided.
     let other = ShmStore::builder("x").folder(folder.path()).capacity(1 << 30).build().unwrap();
     fill(&other);
 }

@@ -1,4 +1,4 @@
-//! Processes that are killed at any instant: nothing is lost, nothing is given twice, nobody is stuck.
+//! Processes that are killed at any instant: nothing is lost, nothing is given twice, no process is stuck.
 
 #![allow(clippy::unwrap_used, reason = "what panics here is a test")]
 
@@ -56,7 +56,7 @@ fn give_back(store: &ShmStore, costs: &Costs, term: LeaseTerm, done: StepOutcome
     store.apply(&Transaction { id: None, steps: &steps, metered: true }).wait().expect("the store answers");
 }
 
-/// Sits down on a seat that nobody sits on who is alive. There are as many as slots.
+/// Takes a seat that no living process has. There are as many seats as slots.
 fn sit(board: &Board) -> Option<&AtomicU64> {
     let this = Process::this();
     let name = u64::from(this.started) << 32 | u64::from(this.pid);

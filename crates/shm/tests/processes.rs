@@ -1,4 +1,4 @@
-//! Several processes and one store: what there is, is shared, and nobody gets too much.
+//! Several processes and one store: what there is, is shared, and no process gets too much.
 
 #![allow(clippy::unwrap_used, reason = "what panics here is a test")]
 
@@ -71,7 +71,7 @@ fn of_200_demands_of_10_processes_on_100_exactly_100_are_met() {
     let _alone = one_at_a_time();
     for _ in 0..20 {
         let (folder, board) = (Folder::new(), Board::new(2));
-        // Nobody has made it: they all come first.
+        // The store does not exist yet: all processes race to make it.
         let demand = || {
             board[1].fetch_add(1, Ordering::SeqCst);
             while board[1].load(Ordering::SeqCst) < 10 {

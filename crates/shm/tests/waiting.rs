@@ -1,4 +1,4 @@
-//! Waiters in different processes stand in one line, and are woken by who gives back, in whatever process.
+//! Waiters in different processes share one queue, and are woken by the process that gives back, whichever it is.
 
 #![allow(clippy::unwrap_used, reason = "what panics here is a test")]
 
@@ -128,7 +128,8 @@ fn waiters_of_different_processes_are_served_in_the_order_they_came() {
     let (folder, board) = (Folder::new(), Board::new(64));
     let store = open(folder.path());
     exhaust(&store);
-    // Two slots are served at once, and whoever has one keeps it; so give back more than there are, through others.
+    // Two slots are served at once, and a waiter that has one keeps it; so give back more than there are, through
+    // others.
     let waiters: Vec<Forked> = (1..=2).map(|number| waiter(&store, &board, number)).collect();
     for served in 1..=2 {
         give_back(&store);
@@ -148,13 +149,14 @@ fn a_long_line_over_processes_is_served_in_order_and_nobody_overtakes() {
     assert!(is_waited_for(&store));
     give_back(&store);
     for served in 1..=12 {
-        // One after the other, because whoever is served says so a moment later.
+        // One after the other, because a waiter that is served says so a moment later.
         wait_for(&board, SERVED, served);
         if served == 1 {
             give_back(&store);
         }
         if (2..12).contains(&served) {
-            // The first who was served dies; nobody pokes for it, but whoever looks next finds its slot free.
+            // The first waiter that was served dies; no process notifies for it, but the next to look finds its slot
+            // free.
             let first = waiters.remove(0);
             assert_eq!(first.kill(), End::Signal(libc::SIGKILL));
             store.wait_queues().notify(&Freed::all("tests", &slots().bucket));
@@ -174,7 +176,7 @@ fn waiters_of_processes_that_were_killed_are_passed_over() {
     let store = open(folder.path());
     exhaust(&store);
     let mut line: Vec<Forked> = (1..=5).map(|number| waiter(&store, &board, number)).collect();
-    // The first two and the fourth are gone without a word. Nobody is told, and nothing was given back yet.
+    // The first two and the fourth are killed. No waiter is notified, and nothing was given back yet.
     for dead in [3, 1, 0] {
         assert_eq!(line.remove(dead).kill(), End::Signal(libc::SIGKILL));
     }
@@ -197,7 +199,7 @@ fn one_behind_a_dead_head_notices_by_itself() {
     exhaust(&store);
     let first = waiter(&store, &board, 1);
     let second = waiter(&store, &board, 2);
-    // A slot is free, and the first is stopped before it can take it. It dies, and nobody else ever looks.
+    // A slot is free, and the first is stopped before it can take it. It dies, and no other process ever looks.
     first.signal(libc::SIGSTOP);
     until("the process is stopped", || is_stopped(&first));
     give_back(&store);
@@ -259,7 +261,7 @@ fn waiters_of_a_parent_and_of_its_child_do_not_get_in_each_other_s_way() {
             })
         });
         wait_for(&board, STANDING, 1);
-        // It has the memory of a process in which somebody waits, and that one is not in it.
+        // It has the memory of a process in which a thread waits, and that thread is not in it.
         let child = waiter(&store, &board, 7);
         give_back(&store);
         parent.join().unwrap();

@@ -14,7 +14,7 @@ use crate::locked::LockedBucket;
 use crate::sync::MutexGuard;
 use crate::{BucketCell, Clock, LeaseTerm, Priority, WAITERS_MAX};
 
-/// What somebody wants to wait for, and how long.
+/// What a caller wants to wait for, and how long.
 #[derive(Clone, Debug)]
 pub struct WaitRequest {
     /// What to take.
@@ -46,12 +46,12 @@ pub struct Granted {
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum WaitError {
-    /// The deadline came, or it could be told at once that it would.
+    /// The deadline came, or it was clear at the start that it would come first.
     #[error("not admitted before the deadline, after waiting {waited:?}: {denial}")]
     TimedOut {
         /// What refused, and the wait it would have taken.
         denial: Box<Denial>,
-        /// How long was waited in vain; nothing, if it could be told at once.
+        /// How long the caller waited; zero if the timeout was clear at the start.
         waited: Duration,
     },
     /// Too many wait already.
@@ -90,8 +90,8 @@ impl WaitRequest {
 ///
 /// # Cancel safety
 ///
-/// Dropping it at any time leaves no trace: its place in the queue is gone, what it was granted and has not
-/// heard of is given back, and the next waiter is looked at.
+/// Dropping it at any time leaves no trace: its place in the queue is gone, a grant that it has not collected is
+/// given back, and the next waiter is looked at.
 #[must_use = "nobody waits until this is awaited"]
 pub struct WaitFuture<'a> {
     cell: &'a Arc<BucketCell>,
@@ -117,7 +117,7 @@ impl BucketCell {
 impl WaitFuture<'_> {
     /// Puts `limits` in force when the wait begins, beside those of other names; the costs are counted in these.
     ///
-    /// Without it they must be counted in the limits of the cell, and nobody may have changed which limits those
+    /// Without it they must be counted in the limits of the cell, and no caller may have changed which limits those
     /// are, or their order, before the wait begins.
     pub fn under(mut self, limits: Limits) -> Self {
         self.under = Some(limits);
@@ -177,7 +177,7 @@ impl WaitFuture<'_> {
         Poll::Pending
     }
 
-    /// Whether there is room, and the wait can fit.
+    /// Returns an error if the queue is full, or if the wait cannot fit.
     fn check_wait(&self, inner: &LockedBucket, denial: &Denial, now: Tick) -> Result<(), WaitError> {
         let waiting = inner.side.as_ref().map_or(0, |side| side.queue.len());
         if waiting >= self.request.waiters_max {
@@ -213,7 +213,7 @@ impl WaitFuture<'_> {
             _replaced = queue.leave_waker(rank, waker);
             return None;
         };
-        // The last one to hear leaves nothing behind.
+        // The last waiter to collect its result leaves nothing behind.
         inner.tidy(self.clock.now());
         Some(fate)
     }

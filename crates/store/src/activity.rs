@@ -5,7 +5,7 @@ use tollgate_core::{Status, Tick};
 use crate::records::Cursor;
 use crate::{Key, StoreError};
 
-/// How many parts a limit is thought of as when its share in use is told.
+/// How many parts a limit is thought of as when its share in use is reported.
 const PARTS: i128 = 1_000_000;
 
 /// What is in use of one bucket, and what was used of it that is in no record yet.

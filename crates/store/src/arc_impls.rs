@@ -1,4 +1,4 @@
-//! What is shared is as good as what it shares.
+//! Store traits for `Arc`: a shared store can be used like the store itself.
 
 use std::sync::Arc;
 

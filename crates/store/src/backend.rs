@@ -37,7 +37,7 @@ pub trait Backend: Store + Records {
     /// Leases on them end without making them anew.
     fn forget<'a>(&'a self, namespace: &'a str, scope: Scope<'a>) -> Reply<'a, Result<usize, StoreError>>;
 
-    /// Makes no bucket in this namespace any more, for good: calls that would are told
+    /// Makes no bucket in this namespace any more, for good: a call that would make one returns
     /// [`StoreError::NamespaceGone`].
     fn close<'a>(&'a self, namespace: &'a str) -> Reply<'a, Result<(), StoreError>>;
 
@@ -48,7 +48,8 @@ pub trait Backend: Store + Records {
         None
     }
 
-    /// Where those wait in this process who were denied. The store tells it of every bucket that it gives back to.
+    /// Returns the queues in which denied callers of this process wait. The store notifies them of every bucket that it
+    /// gives back to.
     fn wait_queues(&self) -> &WaitQueues;
 
     /// As [`apply`](Store::apply), for a caller that stands so among the waiters for what it takes. A store that keeps the order
@@ -86,8 +87,8 @@ pub trait Backend: Store + Records {
     /// Brings the records of usage up to date.
     fn write_usage<'a>(&'a self, namespace: &'a str, scope: Scope<'a>) -> Reply<'a, Result<(), StoreError>>;
 
-    /// The bucket itself, if there is one and it is in this process: whoever has it can take from it with nothing in
-    /// between. Makes none: one that was never used would not be full under the limits that come next.
+    /// Returns the bucket itself, if there is one and it is in this process: a caller that has it can take from it with
+    /// nothing in between. Makes none: one that was never used would not be full under the limits that come next.
     fn pin(&self, place: &BucketRef<'_>) -> Option<LocalBucket> {
         let _ = place;
         None

@@ -44,7 +44,7 @@ impl Drop for Waits {
 pub(crate) fn block_on<F: Future>(future: F) -> F::Output {
     let mut future = pin!(future);
     let _waits = Waits::new();
-    // Most answers are there at once: try before making a waker that can wake somebody.
+    // Most answers are there at once: try before making a waker that can wake the thread.
     if let Poll::Ready(output) = future.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
         return output;
     }

@@ -1,9 +1,9 @@
 //! A cell: one bucket in memory, its lock, and the queue in front of it.
 //!
 //! Everything happens under one mutex: a lock around all limits of a bucket costs what one compare-and-swap
-//! costs, and lock-free buys nothing once several limits must move together. Whoever changes the bucket in a
-//! way that may let a waiter pass serves the queue before letting go of the lock, so a grant is the commit and
-//! nobody ever has to look again. Wakers are called after the lock is free.
+//! costs, and lock-free buys nothing once several limits must move together. A thread that changes the bucket in a
+//! way that may let a waiter pass serves the queue before it releases the lock, so a grant is the commit and no
+//! waiter ever has to look again. Wakers are called after the lock is free.
 
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::{Arc, Weak};
@@ -80,7 +80,7 @@ impl BucketCell {
         self.follow_up(after, clock);
     }
 
-    /// Sets the alarm and wakes whom it is for. Whoever calls this holds no lock: a waker may do anything.
+    /// Sets the alarm and wakes the waiters. The caller holds no lock: a waker may do anything.
     pub(crate) fn follow_up(self: &Arc<Self>, after: Wakeups, clock: &Clock) {
         if let Some(at) = after.alarm {
             let this: Arc<dyn Alarm> = self.clone();
@@ -106,7 +106,7 @@ impl BucketCell {
         }
     }
 
-    /// Takes `costs` now if nobody waits, the bucket is plain and they fit, which is the common case; otherwise
+    /// Takes `costs` now if no caller waits, the bucket is plain and they fit, which is the common case; otherwise
     /// does nothing, and [`try_take`](BucketCell::try_take) knows more.
     ///
     /// Inlined, because the call would be a tenth of all that it does. The time is read before the lock is taken, which so
@@ -164,8 +164,8 @@ impl BucketCell {
         }
     }
 
-    /// As [`settle`](BucketCell::settle), for the common case: nobody waits, nothing is over-used, and what was taken is
-    /// packed. `false`, with nothing changed, if it is another.
+    /// As [`settle`](BucketCell::settle), for the common case: no caller waits, nothing is over-used, and what was
+    /// taken is packed. `false`, with nothing changed, if it is another.
     #[inline]
     pub fn settle_packed(&self, limits: &Limits, packed: &Packed, used: &[u64; 4]) -> bool {
         let mut inner = self.lock();
@@ -206,7 +206,7 @@ impl BucketCell {
         (inner.bucket.peek(&inner.limits, now), side.map_or(0, |side| side.queue.len()), cooling_until)
     }
 
-    /// When `costs` would be admitted to a newcomer, as far as can be told now.
+    /// When `costs` would be admitted to a newcomer, as far as is known now.
     pub fn ready(&self, clock: &Clock, costs: &Costs, priority: Priority) -> Ready {
         let now = clock.now();
         let mut inner = self.lock();
@@ -220,7 +220,7 @@ impl BucketCell {
     }
 
     /// Puts other limits in force at once. What was used is carried over by name; waiters who can now pass do,
-    /// and those who never could any more are told so.
+    /// and those who never could any more are refused.
     pub fn replace_limits(self: &Arc<Self>, clock: &Clock, limits: Limits) {
         let now = clock.now();
         let mut inner = self.lock();
@@ -229,7 +229,7 @@ impl BucketCell {
         self.finish(inner, after, clock);
     }
 
-    /// Admits nobody before `until`. A later end extends the cooldown, an earlier one does not shorten it.
+    /// Admits no caller before `until`. A later end extends the cooldown, an earlier one does not shorten it.
     pub fn cool_down(self: &Arc<Self>, clock: &Clock, until: Tick) {
         let now = clock.now();
         let mut inner = self.lock();
@@ -286,7 +286,7 @@ impl BucketCell {
         self.lock().side.as_ref().map_or(0, |side| side.queue.len())
     }
 
-    /// Takes a waiter out of the queue. What it was granted and has not heard of is given back.
+    /// Takes a waiter out of the queue. A grant that it has not collected is given back.
     pub(crate) fn cancel(self: &Arc<Self>, clock: &Clock, rank: Rank, term: Option<LeaseTerm>) {
         let now = clock.now();
         let mut inner = self.lock();
@@ -305,20 +305,20 @@ impl BucketCell {
         self.finish(inner, after, clock);
     }
 
-    /// Whether the bucket was forgotten while somebody had the cell: nothing can be taken from it any more, and what
-    /// is settled on it is seen by nobody. Whoever still wants the bucket looks it up again.
+    /// Returns whether the bucket was forgotten while a caller had the cell: nothing can be taken from it any more, and
+    /// no caller sees what is settled on it. A caller that still wants the bucket looks it up again.
     pub fn is_gone(&self) -> bool {
         self.lock().is_gone()
     }
 
-    /// Forgets the bucket for all who have the cell. Whoever calls this follows up.
+    /// Forgets the bucket for all callers that have the cell. The caller of this function follows up.
     pub(crate) fn go(&self, now: Tick) -> Wakeups {
         let mut inner = self.lock();
         inner.go();
         inner.serve(now)
     }
 
-    /// Whether nothing would be lost with the cell: nobody waits, and its bucket equals a fresh one.
+    /// Returns whether nothing would be lost with the cell: no caller waits, and its bucket equals a fresh one.
     pub(crate) fn is_idle(&self, now: Tick) -> bool {
         let inner = self.lock();
         inner.side.as_ref().is_none_or(|side| side.is_idle(now)) && inner.bucket.is_fresh(&inner.limits, now)
@@ -352,7 +352,7 @@ impl Alarm for UncollectedAlarm {
     }
 }
 
-/// Wakes everybody, also if the waker of one panics; that panic then goes on.
+/// Wakes all waiters, also if the waker of one panics; that panic then goes on.
 fn wake_all(wakers: Vec<Waker>) {
     let mut panicked = None;
     for waker in wakers {

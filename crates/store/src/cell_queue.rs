@@ -39,7 +39,7 @@ pub(crate) const REACTION_MAX: Span = Span::from_millis(750);
 /// Who goes first when several wait.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Priority {
-    /// Somebody looks at a screen: passed over by nobody who came later.
+    /// A user looks at a screen: passed over by no waiter that came later.
     Interactive,
     /// The usual: passed over by interactive ones for at most 5 seconds.
     #[default]
@@ -70,7 +70,7 @@ impl Rank {
         Rank { due: since + priority.patience(), ticket }
     }
 
-    /// Of one who comes now, and so stands behind everybody of the same due time.
+    /// Returns the rank of a waiter that comes now, and so is behind all others of the same due time.
     pub(crate) fn newcomer(priority: Priority, now: Tick) -> Rank {
         Rank::new(priority, now, u64::MAX)
     }
@@ -89,7 +89,7 @@ struct WaiterClass {
     /// The limits they take from, one bit for each by its place.
     mask: u64,
     waiting: BTreeMap<Rank, QueuedWaiter>,
-    /// The sum of what they wait for, so that a newcomer's wait can be told without a look at each.
+    /// The sum of what they wait for, so that a newcomer's wait can be computed without a look at each.
     total: Costs,
 }
 
@@ -136,7 +136,7 @@ impl CellQueue {
         self.classes.is_empty()
     }
 
-    /// Whether no waiter is left, and none has yet to hear what became of it.
+    /// Returns whether no waiter is left, and none has yet to collect its result.
     pub(crate) fn is_idle(&self) -> bool {
         self.classes.is_empty() && self.fates.is_empty() && self.passed_over.is_empty()
     }
@@ -300,7 +300,7 @@ impl CellQueue {
         Some(std::mem::replace(&mut waiter.waker, waker.clone()))
     }
 
-    /// What became of the waiter, told once.
+    /// Returns what became of the waiter, once.
     pub(crate) fn forget(&mut self, rank: Rank) -> Option<WaitResult> {
         let fate = self.fates.remove(&rank)?;
         if let WaitResult::Granted { since, .. } = &fate {

@@ -94,8 +94,8 @@ impl CellChain {
         Ok(at)
     }
 
-    /// As [`try_take`](CellChain::try_take), if nobody waits, these very limits are in force, which the costs are counted in,
-    /// and all fits, which is the common case; otherwise does nothing.
+    /// As [`try_take`](CellChain::try_take), if no caller waits, these very limits are in force, which the costs are
+    /// counted in, and all fits, which is the common case; otherwise does nothing.
     pub fn take_under<'l>(
         &self,
         clock: &Clock,

@@ -14,14 +14,14 @@ use crate::{Alarm, LeaseTerm, Priority};
 pub(crate) struct LockedBucket {
     pub(crate) limits: Limits,
     pub(crate) bucket: Bucket,
-    /// Only while somebody waits, a cooldown lasts or an alarm is set: idle cells are many and stay small.
+    /// Only while a caller waits, a cooldown lasts or an alarm is set: idle cells are many and stay small.
     pub(crate) side: Option<Box<WaitState>>,
 }
 
 #[derive(Default)]
 pub(crate) struct WaitState {
     pub(crate) queue: CellQueue,
-    /// Nobody is admitted before this.
+    /// No caller is admitted before this.
     pub(crate) closed_until: Tick,
     /// A cooldown kept waiters from being looked at, so what they claim is not known.
     unserved: bool,
@@ -31,14 +31,14 @@ pub(crate) struct WaitState {
     is_watched: bool,
     /// That alarm, which is gone with the queue.
     pub(crate) watch: Option<Arc<dyn Alarm>>,
-    /// Waiters who were told that they can never pass, and have yet to be woken.
+    /// Waiters that were refused because they can never pass, and have yet to be woken.
     refused: Vec<Waker>,
-    /// The bucket was forgotten while somebody had the cell. Nobody is admitted any more.
+    /// The bucket was forgotten while a caller had the cell. No caller is admitted any more.
     gone: bool,
 }
 
 impl WaitState {
-    /// Whether nobody waits, nobody has yet to hear, and no cooldown lasts.
+    /// Returns whether no caller waits, no waiter has yet to collect its result, and no cooldown lasts.
     pub(crate) fn is_idle(&self, now: Tick) -> bool {
         self.queue.is_idle() && self.closed_until <= now
     }
@@ -149,7 +149,7 @@ impl LockedBucket {
         limits.version() != 0 && self.limits.version() > limits.version()
     }
 
-    /// The same as a process has it that was forked off: with nobody who waits, because they are threads and tasks of the
+    /// The same as a process has it that was forked off: without waiters, because they are threads and tasks of the
     /// parent, and nothing that is held, because every lease is the parent's. What was used of rates and a cooldown stay.
     pub(crate) fn of_a_fork(&self) -> LockedBucket {
         let mut bucket = self.bucket.clone();
@@ -195,7 +195,8 @@ impl LockedBucket {
         self.bucket.settle_counted_in(limits, &self.limits, now, usage);
     }
 
-    /// Puts other limits in force, and tells waiters who can never pass under them. The caller serves the queue afterwards.
+    /// Puts other limits in force, and refuses waiters that can never pass under them. The caller serves the queue
+    /// afterwards.
     pub(crate) fn adopt(&mut self, now: Tick, limits: &Limits) {
         let old = std::mem::replace(&mut self.limits, limits.clone());
         self.bucket.adopt(&old, limits, now);
@@ -229,7 +230,7 @@ impl LockedBucket {
         self.side.as_ref().map_or(Ready::Now, |side| side.closed_until_after(now))
     }
 
-    /// Grants to every waiter that can pass, then tells those whose deadline has come.
+    /// Grants to every waiter that can pass, then times out those whose deadline has come.
     pub(crate) fn serve(&mut self, now: Tick) -> Wakeups {
         self.take_back(now);
         let refused = self.side.as_mut().map(|side| std::mem::take(&mut side.refused));
@@ -289,8 +290,9 @@ impl LockedBucket {
         }
     }
 
-    /// Drops the queue when nobody waits, nobody has yet to hear, no cooldown lasts and no alarm is set: one that
-    /// is forgotten would be set again by the next waiter, and waiters who come and go would pile alarms up.
+    /// Drops the queue when no caller waits, no waiter has yet to collect its result, no cooldown lasts and no alarm is
+    /// set: one that is forgotten would be set again by the next waiter, and waiters who come and go would pile alarms
+    /// up.
     pub(crate) fn tidy(&mut self, now: Tick) {
         if self.side.as_ref().is_some_and(|side| side.is_idle(now) && side.armed.is_empty() && !side.gone) {
             self.side = None;
@@ -371,7 +373,8 @@ impl LockedBucket {
         self.side.as_ref().is_some_and(|side| side.gone)
     }
 
-    /// Forgets the bucket for all who still have the cell, and tells those who wait. The caller serves the queue afterwards.
+    /// Forgets the bucket for all callers that still have the cell, and refuses those that wait. The caller serves the
+    /// queue afterwards.
     pub(crate) fn go(&mut self) {
         let side = self.side.get_or_insert_default();
         side.gone = true;
@@ -381,7 +384,7 @@ impl LockedBucket {
         }
     }
 
-    /// Tells every waiter who could never pass any more.
+    /// Refuses every waiter that could never pass any more.
     fn refuse_impossible(&mut self) {
         let Some(side) = &mut self.side else { return };
         for rank in side.queue.ranks() {

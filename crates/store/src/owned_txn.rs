@@ -1,4 +1,4 @@
-//! A call that can be kept: whoever made it may be gone by the time it is applied.
+//! A call that can be kept: its caller may be gone by the time it is applied.
 
 use crate::records::{Write, check_writes};
 use crate::{BucketRef, Key, LeaseTerm, Op, OpId, Step, StepOutcome, StoreError, Transaction};

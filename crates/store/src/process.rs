@@ -17,7 +17,7 @@ use crate::{PerProcess, generation};
 /// A process or a thread, as others on this host can look for it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Process {
-    /// The boot of the host and its space of process ids. Whoever has another one cannot be looked for.
+    /// The boot of the host and its space of process ids. A process with another tag cannot be looked for.
     pub tag: u32,
     /// The id of the process, or of the thread.
     pub pid: u32,
@@ -96,7 +96,7 @@ impl Process {
         Some(Process { tag, pid: life.pid, started: life.started })
     }
 
-    /// Where processes cannot be looked for, numbers that nobody else has.
+    /// Returns numbers that no other process has, for hosts where processes cannot be looked for.
     fn nameless() -> Process {
         let random = RandomState::new().hash_one(std::process::id());
         Process { tag: (random >> 32) as u32 | 1, pid: 0, started: random as u32 }
@@ -117,7 +117,7 @@ impl Process {
     fn is_alive(self, lives_on: impl FnOnce() -> bool) -> bool {
         use rustix::process::{Pid, test_kill_process};
         let pid = i32::try_from(self.pid).ok().and_then(Pid::from_raw);
-        // Where it is none of our business, what is said about it may leave it out; this does not.
+        // `/proc` may leave out a process that this one may not inspect; this test does not.
         let none = |pid: Pid| test_kill_process(pid) == Err(rustix::io::Errno::SRCH);
         if pid.is_none_or(none) {
             return pid.is_none();

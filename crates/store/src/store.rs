@@ -8,8 +8,8 @@ use crate::{Clock, Key, LeaseTerm, Reply};
 
 /// A store of buckets. Its only job is to make the functions of the core atomic.
 ///
-/// A call is applied whole or not at all, and at most once for each id: a caller who lost the answer asks again
-/// with the same id and is told what happened.
+/// A call is applied whole or not at all, and at most once for each id: a caller that lost the answer retries
+/// with the same id and gets the outcome.
 pub trait Store: Send + Sync {
     /// Who sees the buckets.
     fn reach(&self) -> Reach;
@@ -28,18 +28,19 @@ pub trait Store: Send + Sync {
     /// limits of a later version stands under those.
     fn peek<'a>(&'a self, place: &BucketRef<'a>) -> Reply<'a, Result<Vec<Status>, StoreError>>;
 
-    /// Applies a call whose answer nobody waits for, such as the end of a lease that was dropped. Never blocks.
+    /// Applies a detached call, such as the end of a lease that was dropped: no caller waits for its answer. Never
+    /// blocks.
     fn apply_detached(&self, call: &Transaction<'_>);
 
-    /// As [`apply_detached`](Store::apply_detached), and `told` hears what came of it once it is applied: in whatever thread, with no
-    /// lock held. It is dropped unheard if the call came to nothing, or if the store is one that stands in for another and does
-    /// not hear of it either.
+    /// As [`apply_detached`](Store::apply_detached), and calls `told` with the outcome once the call is applied: in
+    /// whatever thread, with no lock held. `told` is dropped without being called if the call came to nothing, or if
+    /// the store is one that stands in for another and does not get the outcome either.
     fn hand_over_and_tell(&self, call: &Transaction<'_>, told: OutcomeCallback) {
         self.apply_detached(call);
         drop(told);
     }
 
-    /// An id for somebody who holds resources, unlike that of any other.
+    /// Returns an id for a holder of resources, unlike that of any other.
     fn new_holder_id(&self) -> u128;
 
     /// As [`new_holder_id`](Store::new_holder_id), for one that is there for as long as its process is. Stores whose processes can
@@ -49,7 +50,7 @@ pub trait Store: Send + Sync {
     }
 }
 
-/// Hears what came of a call that was handed over.
+/// Receives the outcome of a detached call.
 pub type OutcomeCallback = Box<dyn FnOnce(&TxnOutcome) + Send>;
 
 /// Who sees the buckets of a store.
@@ -118,9 +119,9 @@ pub enum Op<'a> {
     /// As [`Op::Settle`], but a bucket that was [forgotten](crate::Backend::forget) since stays gone, and nothing is
     /// counted of it.
     SettleExisting(Usage<'a>),
-    /// Give credit that nobody had taken, up to what is full.
+    /// Give credit that no caller had taken, up to what is full.
     TopUp(&'a Costs),
-    /// Make it as if nothing had been used. Whoever holds a resource holds it no more.
+    /// Make it as if nothing had been used. A holder of a resource holds it no more.
     Reset,
     /// Keep a holder's resources for another term.
     Renew(LeaseTerm),

@@ -102,7 +102,7 @@ impl StoredBucket {
 
     fn rebase(&mut self, limits: &Limits, now: Tick) {
         if self.is_past(limits) {
-            // Whoever is told what is in force wants to know of which version.
+            // A caller that gets the limits in force needs to know of which version they are.
             self.limits = self.limits.clone().at_version(self.version);
         } else {
             self.put_in_force(limits, now);
@@ -119,12 +119,13 @@ impl Step<'_> {
         }
     }
 
-    /// Whether it makes a bucket where there is none. Only what charges does: a refund or a renewal creates nothing.
+    /// Returns whether it makes a bucket where none exists. Only a step that charges does: a refund or a renewal
+    /// creates nothing.
     pub fn creates(&self) -> bool {
         !matches!(self.op, Op::SettleExisting(_)) && self.charges()
     }
 
-    /// Whether it makes a bucket where there is none, provided that none was forgotten there.
+    /// Returns whether it makes a bucket where none exists, provided that none was forgotten there.
     pub fn charges(&self) -> bool {
         match &self.op {
             Op::Take { .. } => true,

@@ -77,7 +77,7 @@ impl Timer {
     fn run(&self) {
         loop {
             let (at, alarm) = self.next();
-            // A waker that panics must not take everybody's alarms with it. The panic has been reported.
+            // A waker that panics must not stop the thread that rings all other alarms. The panic has been reported.
             let _ = catch_unwind(AssertUnwindSafe(|| alarm.ring(at, &Clock::system())));
         }
     }

@@ -1,9 +1,9 @@
-//! What the system can do, and the standard library does not: telling forks, the clock that all processes of a host share, and
-//! a mutex without poison.
+//! What the system can do, and the standard library does not: detecting forks, the clock that all processes of a host
+//! share, and a mutex without poison.
 //!
-//! A process that is forked off has a copy of the memory of its parent: its leases, its waiters, the state of its random
-//! generators, and none of its threads. [`generation`] tells such processes apart, and [`NoFork`] keeps a fork from coming in
-//! the middle of something.
+//! A process that is forked off has a copy of the memory of its parent: its leases, its waiters, the state of its
+//! random generators, and none of its threads. [`generation`] distinguishes such processes, and [`NoFork`] keeps a fork
+//! from coming in the middle of something.
 
 mod clock;
 mod condvar;

@@ -29,7 +29,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     });
     println!("twelve calls in {:?}", set.clock().now().since(began).to_duration());
 
-    // Who cannot wait long is told at once, and not after the time is up.
+    // A caller that cannot wait long gets its error at once, and not after the time is up.
     while set.try_acquire(demand! { rps: 1 }).wait()?.is_admitted() {}
     let patience = Duration::from_millis(10);
     match set.acquire(demand! { rps: 4 }).timeout(patience).priority(Priority::Interactive).wait() {

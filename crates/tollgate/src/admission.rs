@@ -30,7 +30,7 @@ const FOLLOWERS_MAX: usize = 16;
 /// How long a store keeps claims that are not renewed.
 const CLAIMS_EXPIRE_AFTER: Duration = Duration::from_secs(1);
 
-/// How patient somebody is.
+/// How patient a caller is.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct WaitPolicy {
     pub(crate) waits: bool,
@@ -64,9 +64,9 @@ pub(crate) struct Admission<'a> {
 
 /// What to do about a denial.
 pub(crate) enum AfterDenial {
-    /// Give up: it does not wait, or would wait in vain.
+    /// Give up: the caller does not wait, or cannot be admitted before its deadline.
     InVain,
-    /// Ask again: what was given back before it was in the queue notified no one.
+    /// Ask again: what was given back before the caller was in the queue did not notify it.
     Again,
     /// Wait until notified, and no later than this.
     Wait(Option<Tick>),
@@ -122,7 +122,7 @@ impl<'a> Admission<'a> {
         keys.collect()
     }
 
-    /// Asks the store, which is told where the caller stands if it keeps the order of the waiters of all processes.
+    /// Asks the store, and sends it the place of the caller if it keeps the order of the waiters of all processes.
     pub(crate) fn apply<'c>(&'c self, call: &Transaction<'c>) -> Reply<'c, Result<TxnOutcome, StoreError>> {
         match self.backend.reach() {
             Reach::Fleet => self.backend.apply_in_turn(call, self.place()),
@@ -209,7 +209,8 @@ impl<'a> Admission<'a> {
         }
     }
 
-    /// Whether a wait behind others is sure to be in vain, going by what the store would say to this one alone.
+    /// Returns whether a wait behind others is sure to miss its deadline, going by what the store would say to this one
+    /// alone.
     pub(crate) fn is_too_late(&self, denial: &Denial) -> bool {
         self.is_in_vain(denial.earliest(), self.backend.clock().now())
     }

@@ -12,12 +12,12 @@ pub enum AcquireError {
     /// The demand does not fit the limits, whatever the time.
     #[error(transparent)]
     Demand(#[from] DemandError),
-    /// Not admitted in time. Told at once if it can be told at once.
+    /// Not admitted in time. Returned at once if it can be known at once.
     #[error("not admitted in time, after waiting {waited:?}: {denial}")]
     TimedOut {
         /// What refused, and how long it would have taken.
         denial: Box<Denial>,
-        /// How long was waited in vain.
+        /// How long the caller waited.
         waited: Duration,
     },
     /// Too many wait already.
@@ -48,7 +48,7 @@ impl From<WaitError> for AcquireError {
             WaitError::TimedOut { denial, waited } => AcquireError::TimedOut { denial, waited },
             WaitError::QueueFull { waiting, max } => AcquireError::QueueFull { waiting, max },
             WaitError::Impossible(why) => AcquireError::Demand(why),
-            // The enum is open; a reason that is not known here is told in its own words.
+            // The enum is open; a reason that is not known here is reported in its own words.
             other => AcquireError::Store(StoreError::BadCall(other.to_string())),
         }
     }
@@ -123,7 +123,7 @@ pub enum CheckError {
     TimedOut {
         /// What refused, and how long it would have taken.
         denial: Box<Denial>,
-        /// How long was waited in vain.
+        /// How long the caller waited.
         waited: Duration,
     },
     /// The store could not answer, or too many wait.

@@ -18,7 +18,7 @@ pub(crate) struct StoreHealth {
 }
 
 impl StoreHealth {
-    /// Whether the store did not answer a moment ago, so that whoever can do without it need not ask.
+    /// Returns whether the store did not answer a moment ago, so that a caller that can do without it need not ask.
     pub(crate) fn is_recent(&self, now: Tick) -> bool {
         now.as_micros() < self.until.load(Ordering::Relaxed)
     }

@@ -17,14 +17,14 @@ use crate::timeout::with_timeout;
 /// How many beats fit into the time that a holder may be silent: two may be lost.
 const BEATS: u64 = 3;
 
-/// Beats for one lease, for as long as somebody has it and the store knows its holder.
+/// Sends heartbeats for one lease, for as long as a caller has it and the store knows its holder.
 pub(crate) struct Heartbeat {
     backend: Arc<dyn Backend>,
     namespace: Arc<str>,
     buckets: Vec<(Key, Limits)>,
     term: LeaseTerm,
     reporter: Reporter,
-    /// Whether the store was heard not to know the holder any more.
+    /// Whether the store reported that it does not know the holder any more.
     is_lost: AtomicBool,
     /// The process that took the lease.
     process: u32,
@@ -78,12 +78,12 @@ impl Heartbeat {
         Ok(self.hear(&with_timeout(self.backend.clock(), timeout, self.backend.apply(&call)).await?))
     }
 
-    /// Whether the store was heard not to know the holder any more: what it held may be another's.
+    /// Returns whether the store reported that it does not know the holder any more: what it held may be another's.
     pub(crate) fn is_lost(&self) -> bool {
         self.is_lost.load(Ordering::Acquire)
     }
 
-    /// Hears what came of a beat, and says whether the store knew the holder. That it did not is told once.
+    /// Notes what came of a beat, and returns whether the store knew the holder. That it did not is reported once.
     fn hear(&self, applied: &TxnOutcome) -> bool {
         let is_known = match applied {
             TxnOutcome::Done(done) => done.iter().all(|done| *done == StepOutcome::Renewed(true)),

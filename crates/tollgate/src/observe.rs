@@ -22,7 +22,7 @@ pub enum Event<'a> {
         /// The limit.
         limit: Option<&'a Name>,
     },
-    /// A demand was admitted after a wait, told once at its end.
+    /// A demand was admitted after a wait, reported once at its end.
     Waited {
         /// The limit that made it wait longest.
         limit: Option<&'a Name>,
@@ -65,12 +65,12 @@ pub enum Event<'a> {
     },
 }
 
-/// Is told what happens to a set or to a checker. Called while the caller waits, so it should be quick.
+/// Is notified of what happens to a set or to a checker. Called while the caller waits, so it should be quick.
 pub trait Observer: Send + Sync {
     /// Something happened.
     fn observe(&self, event: &Event<'_>);
 
-    /// Something happened to a [check](crate::Checker). By default told as any other event.
+    /// Something happened to a [check](crate::Checker). By default reported as any other event.
     ///
     /// What a check is about is for logs and traces. As a label of a metric it would have no bound.
     fn observe_check(&self, event: &Event<'_>, check: &CheckInfo<'_>) {
@@ -97,7 +97,7 @@ impl<F: Fn(&Event<'_>) + Send + Sync> Observer for F {
     }
 }
 
-/// Tells the observer and `tracing`, and warns once for each thing that is worth a warning.
+/// Notifies the observer and `tracing`, and warns once for each thing that is worth a warning.
 #[derive(Clone, Default)]
 pub(crate) struct Reporter {
     observer: Option<Arc<dyn Observer>>,
@@ -118,7 +118,8 @@ impl Reporter {
         }
     }
 
-    /// Whether anybody would hear of an ordinary event. Lets the common path do nothing at all.
+    /// Returns whether an observer or `tracing` would receive an ordinary event. Lets the common path do nothing at
+    /// all.
     #[inline(always)]
     pub(crate) fn is_watched(&self) -> bool {
         #[cfg(feature = "tracing")]

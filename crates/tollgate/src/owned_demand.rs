@@ -2,7 +2,7 @@
 
 use tollgate_core::{AsDemand, BadAmount, HashedName};
 
-/// What somebody asked, kept.
+/// An owned copy of what a caller demanded.
 #[derive(Clone, Debug)]
 pub(crate) struct OwnedDemand {
     parts: Vec<(Box<str>, u64)>,

@@ -216,8 +216,8 @@ impl LimitPool {
         Reply::later(self.acquire_within(OwnedDemand::of(&demand), None))
     }
 
-    /// As [`acquire`](LimitPool::acquire), waiting no longer than `timeout`. If no set can be that soon, that is
-    /// told at once.
+    /// As [`acquire`](LimitPool::acquire), waiting no longer than `timeout`. If no set can be that soon, the error is
+    /// returned at once.
     ///
     /// # Cancel safety
     ///
@@ -356,7 +356,7 @@ fn soonest_of(one: AcquireError, other: AcquireError) -> AcquireError {
     if rank(&other) < rank(&one) { other } else { one }
 }
 
-/// A number nobody can foresee, from the random keys that the standard library gives each hasher.
+/// An unpredictable number, from the random keys that the standard library gives each hasher.
 pub(crate) fn random() -> usize {
     use std::hash::{BuildHasher, RandomState};
     RandomState::new().hash_one(()) as usize

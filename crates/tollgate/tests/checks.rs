@@ -199,7 +199,7 @@ fn a_wait_that_is_dropped_leaves_no_trace_and_the_next_is_looked_at() {
         advance_ms(&hands, 10_000);
         drop(first);
         assert_eq!(answer(&mut next), Ok(()), "after {polls} polls");
-        // Granted and not yet heard of, then dropped: given back.
+        // Granted and not yet polled again, then dropped: given back.
         let mut unheard = wait(&checker, demand! { rpm: 1 }, &rpm);
         assert!(poll(&mut unheard).is_pending());
         advance_ms(&hands, 10_000);

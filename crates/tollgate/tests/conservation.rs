@@ -59,7 +59,7 @@ impl World {
                     self.end(lease, tokens, slots, dice);
                 }
             }
-            // The clock stands, so a time-out can only be told at once.
+            // The clock stands, so a timeout can only be returned at once.
             1 => match self.set.acquire(demand).timeout(Duration::ZERO).wait() {
                 Ok(lease) => self.end(lease, tokens, slots, dice),
                 Err(AcquireError::TimedOut { .. }) => {}

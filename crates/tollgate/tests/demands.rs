@@ -15,7 +15,7 @@ fn refused(set: &LimitSet, demand: impl tollgate::AsDemand) -> DemandError {
     let tried = set.try_acquire(&demand).wait().expect_err("it is refused");
     let waited = set.acquire(&demand).wait().expect_err("it is refused");
     let asked = set.ready(&demand).wait().expect_err("it is refused");
-    // As text, because a NaN that is told is not equal to itself.
+    // As text, because a NaN that is reported is not equal to itself.
     assert_eq!(tried.to_string(), waited.to_string(), "trying and waiting refuse alike");
     assert_eq!(tried.to_string(), asked.to_string(), "trying and asking refuse alike");
     match tried {

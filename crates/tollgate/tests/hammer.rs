@@ -76,7 +76,7 @@ fn hammer(backend: Arc<dyn Backend>) {
     look_after(&*backend, &hammer.registry, &hammer.changes.into_inner().expect("nobody panicked"));
 }
 
-/// What a caller can be told when others do what they like with the same names.
+/// What a caller can get as an error when others do what they like with the same names.
 fn is_the_callers(error: &CatalogError) -> bool {
     use CatalogError as E;
     matches!(
@@ -227,7 +227,7 @@ impl Hammer {
     }
 }
 
-/// What must be so when everybody is done.
+/// What must be so when all threads are done.
 fn look_after(backend: &dyn Backend, registry: &Registry, changes: &Changes) {
     let living = registry.list().wait().expect("the store answers");
     let orphans = registry.orphans().wait().expect("the store answers");

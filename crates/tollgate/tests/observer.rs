@@ -1,4 +1,4 @@
-//! Events: each told exactly when it happens, and never who it happened to.
+//! Events: each reported exactly when it happens, and never who it happened to.
 
 mod support;
 

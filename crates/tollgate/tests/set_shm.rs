@@ -14,7 +14,7 @@ fn open(clock: Clock) -> Arc<dyn Backend> {
     let number = OPENED.fetch_add(1, Ordering::Relaxed);
     let name = format!("set-test-{}-{number}", std::process::id());
     let store = ShmStore::builder(&name).clock(clock).build().expect("it can be made");
-    // It is used by nobody else, and gone with this one.
+    // No other process uses it, and it is gone with this one.
     std::fs::remove_file(store.path()).expect("it can be removed while it is open");
     Arc::new(store)
 }

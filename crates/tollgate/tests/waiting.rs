@@ -1,4 +1,4 @@
-//! Waiting: one queue for threads and tasks, whoever gives up, whatever changes meanwhile.
+//! Waiting: one queue for threads and tasks, whichever waiter gives up, whatever changes meanwhile.
 
 mod support;
 
@@ -58,7 +58,7 @@ fn a_wait_dropped_after_any_number_of_polls_loses_nothing_and_wakes_the_next() {
         let mut dropped = set.acquire(demand! { rps: 1 }).into_future();
         let mut next: Vec<_> = (0..others).map(|_| set.acquire(demand! { rps: 1 }).into_future()).collect();
         for step in 0..polls {
-            // The last of these polls comes when it has been granted, and is left out: it never hears of it.
+            // The last of these polls comes when it has been granted, and is left out: the waiter never learns of it.
             if step < 2 {
                 assert!(poll(&mut dropped).is_pending());
             }

@@ -225,7 +225,7 @@ fn limits_are_free_between_tries_even_if_the_error_holds_them() {
     });
     let pool = pool.unwrap();
     let Ok(handle) = pool.submit(()).wait() else { panic!("it is open") };
-    // While it pauses, somebody else can have the slot.
+    // While it pauses, another caller can have the slot.
     until("it pauses", || hands.alarms() > 0);
     let taken = try_take(&set, demand! {}).expect("nobody holds it");
     advance_ms(&hands, 10_000);

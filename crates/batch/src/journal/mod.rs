@@ -1,8 +1,8 @@
-//! Durable results: what is finished is on disk before anybody is told, and a later run calls only what is missing.
+//! Durable results: what is finished is on disk before it is returned, and a later run calls only what is missing.
 //!
 //! One line of JSON for each finished item. Lines are written and synced in groups: while one group is on its way, the
 //! next one gathers. What was not synced when the machine went down is a torn tail, which is dropped when the file is
-//! opened: nobody was told of it.
+//! opened: no reader got it.
 //!
 //! A file is a journal only if its lines say so. Any other file is refused before a byte of it is changed.
 
@@ -112,7 +112,7 @@ impl Journal {
         self.finished.has(id)
     }
 
-    /// Reads the lines of a journal, finished or torn, whoever has it open.
+    /// Reads the lines of a journal, finished or torn, even while another process has it open.
     ///
     /// # Errors
     ///

@@ -5,10 +5,10 @@ use tollgate_provider::LimitReading;
 
 use super::PaceRate;
 
-/// How far apart two words must be to tell a rate from them.
+/// How far apart two words must be to measure a rate from them.
 const BASE_MIN: Span = Span::from_secs(2);
 
-/// After this time a rate is told from later words.
+/// After this time a rate is measured from later words.
 const BASE_MAX: Span = Span::from_secs(20);
 
 /// How one limit stood when a call was answered, and how it is thought to stand since.
@@ -19,7 +19,7 @@ pub(super) struct AdvertisedLimit {
     base: LimitSample,
     limit: u64,
     full_at: Option<Tick>,
-    /// The longest time until it is full that was told.
+    /// The longest time until it is full that was reported.
     longest: Span,
     rate: Option<PaceRate>,
     fills: Fills,
@@ -142,7 +142,8 @@ impl AdvertisedLimit {
         }
     }
 
-    /// A rate that it cannot exceed. Whether it fills up steadily or at once, it is full after the longest time told.
+    /// A rate that it cannot exceed. Whether it fills up steadily or at once, it is full after the longest time
+    /// reported.
     pub(super) fn bound(&self) -> Option<PaceRate> {
         (self.longest > Span::ZERO).then(|| PaceRate::of(self.limit, self.longest))
     }

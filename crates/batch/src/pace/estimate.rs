@@ -355,8 +355,8 @@ impl LimitEstimate {
         guessed
     }
 
-    /// The calls that were under way when a cooldown began have told what passed: with the limit as it was met, that is as
-    /// good as a measurement.
+    /// The calls that were under way when a cooldown began have shown what passed: with the limit as it was met, that
+    /// counts as a measurement.
     pub(super) fn settle_tail(&mut self) {
         let Some(mark) = self.mark.filter(|_| self.gauges[0].is_a_guess()) else { return };
         let calls = mark.tail(0).amount;
@@ -482,7 +482,7 @@ impl LimitEstimate {
         }
     }
 
-    /// Begins a new term: longer if the last refusal told nothing new.
+    /// Begins a new term: longer if the last refusal showed nothing new.
     fn renew(&mut self, news: News) {
         let latency = self.latency.unwrap_or(Span::ZERO);
         let of_calls = self.calls().map_or(Span::ZERO, |rate| rate.time_of(50));

@@ -34,7 +34,7 @@ const ROUND_TRIPS_DOUBLING: u128 = 2;
 /// How much more than what was measured a limit may be that lies between that and what was too much, of a thousand.
 const BETWEEN_MAX: u64 = 1_300;
 
-/// What a provider says of a bucket that fills up within so few round trips is over before it is heard.
+/// What a provider says of a bucket that fills up within so few round trips is over before it arrives.
 const ROUND_TRIPS_TOLD: u64 = 4;
 
 /// What part of the time between two starts may be caught up: a provider may allow hardly more than one at once.
@@ -46,7 +46,7 @@ pub(super) struct UnitPace {
     found: Option<FoundLimit>,
     next: Tick,
     told: Option<AdvertisedLimit>,
-    /// Whether what was told is still so by the time it is heard.
+    /// Whether what was reported is still so by the time it arrives.
     is_heard_in_time: bool,
 }
 
@@ -148,12 +148,12 @@ impl UnitPace {
         UnitPace { found: self.found, ..*now }
     }
 
-    /// Sets a limit nobody measured.
+    /// Sets a limit that was not measured.
     pub(super) fn guess(&mut self, rate: PaceRate) {
         self.found = Some(FoundLimit { rate, weight: 0, is_sharp: false });
     }
 
-    /// Sets a limit the provider told.
+    /// Sets a limit that the provider reported.
     pub(super) fn believe(&mut self, rate: PaceRate) {
         self.found = Some(FoundLimit { rate, weight: WEIGHT_MAX, is_sharp: false });
     }

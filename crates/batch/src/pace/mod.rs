@@ -119,7 +119,7 @@ pub struct Pace {
     is_opening: bool,
     /// The number of the call that was the first of those in a row that were refused, and how many they are.
     run: Option<(u64, u64)>,
-    /// Whether one of them was told how long to wait.
+    /// Whether the reply to one of them said how long to wait.
     is_run_advised: bool,
     /// How many calls had passed when the last outage was over.
     recovered: u64,

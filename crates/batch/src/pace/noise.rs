@@ -13,7 +13,7 @@ const WHOLE: u64 = 1_000;
 /// How much larger a share of refused calls must be than the noise to speak for a limit, of a thousand.
 const MARGIN: u64 = 20;
 
-/// How many calls a share is told from at most: noise comes and goes.
+/// How many calls a share is measured from at most: noise comes and goes.
 const CALLS_MAX: u64 = 1_000 * WHOLE;
 
 /// After how many calls something is learned of them while nothing happens.

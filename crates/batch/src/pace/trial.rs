@@ -5,10 +5,10 @@
 
 use super::history::History;
 
-/// From how many calls a share is told at least.
+/// From how many calls a share is measured at least.
 const CALLS_MIN: u64 = 3;
 
-/// From how many it is told well.
+/// From how many it is measured well.
 const CALLS_MANY: u64 = 15;
 
 /// So many trials in a row find the limit to be lower, unless more of the calls are refused each time, or more than this
@@ -17,7 +17,7 @@ const DEPTH_MAX: u32 = 2;
 const DEPTH_MAX_ADVISED: u32 = 6;
 const NOISE_BESIDE: u64 = 500;
 
-/// From how many calls at the last pace what passes in a second is told.
+/// From how many calls at the last pace what passes in a second is measured.
 const LAST_MIN: u64 = 10;
 
 /// How many calls decide, at least and at most.
@@ -57,7 +57,8 @@ pub(super) struct SlowTrial {
     pub(super) slower_in_all: u64,
     /// How many trials went before that found the limit to be lower.
     pub(super) depth: u32,
-    /// Whether they were told how long to wait: who waits until there is room for one call is refused the next, at any pace.
+    /// Whether replies said how long to wait: a batch that waits until there is room for one call is refused the next,
+    /// at any pace.
     pub(super) is_advised: bool,
     /// The calls that went too fast.
     pub(super) fast: Option<Fast>,

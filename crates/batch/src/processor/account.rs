@@ -1,4 +1,4 @@
-//! A scope in the batch, and who stands in line for it.
+//! A scope in the batch, and the queue of items that wait for it.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use crate::status::{CooldownStatus, Learned, ScopeStatus};
 /// How many scopes a batch may have.
 pub const SCOPES_MAX: usize = 64;
 
-/// The lane of items that any account may serve.
+/// The queue of items that any account may serve.
 pub(super) const COMMON: usize = 0;
 
 /// The scope of a batch that was given none.
@@ -71,7 +71,7 @@ pub(super) struct AccountQueue {
     pub(super) places: Vec<usize>,
 }
 
-/// All scopes of a batch, and all lanes.
+/// All scopes of a batch, and all queues.
 pub(super) struct Accounts {
     pub(super) all: Vec<Account>,
     pub(super) lanes: Vec<AccountQueue>,
@@ -81,7 +81,7 @@ pub(super) struct Accounts {
 }
 
 impl Accounts {
-    /// These accounts; one of no name in particular if there is none.
+    /// Makes these accounts; one of no name in particular if none are given.
     pub(super) fn new(
         accounts: Vec<(Arc<str>, Option<LimitSet>)>,
         rules: CooldownPolicy,
@@ -103,7 +103,7 @@ impl Accounts {
         places
     }
 
-    /// The lane of items of a scope, which is made if it is new; `None` if there are too many.
+    /// Returns the queue of items of a scope, which is made if it is new; `None` if there are too many.
     pub(super) fn lane(&mut self, scope: Option<Arc<str>>) -> Option<usize> {
         let Some(name) = scope else { return Some(COMMON) };
         if let Some(place) = self.names.get(&name) {

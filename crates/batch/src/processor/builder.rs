@@ -115,7 +115,7 @@ impl Batch {
         self
     }
 
-    /// In which order outcomes are told.
+    /// In which order outcomes are returned.
     #[must_use]
     pub fn order(self, order: Order) -> Batch {
         Batch { order, ..self }
@@ -139,8 +139,9 @@ impl Batch {
     /// As [`account`](Batch::account), with limits of which each call takes its share first, as
     /// [`demand`](Batch::demand) says, and which it settles with what it used.
     ///
-    /// Of several accounts whose limits are in this process an item goes to one that has room. Where that cannot be told at
-    /// once (one account, a set in a store, a resource that others hold) it stands in line, and keeps its worker meanwhile.
+    /// Of several accounts whose limits are in this process an item goes to one that has room. Where that is not known
+    /// at once (one account, a set in a store, a resource that others hold) it waits in the queue, and keeps its worker
+    /// meanwhile.
     #[must_use]
     pub fn account_with(mut self, scope: impl Into<Arc<str>>, limits: LimitSet) -> Batch {
         self.accounts.push((scope.into(), Some(limits)));
@@ -247,13 +248,13 @@ impl Batch {
         Batch { clock: Some(clock), ..self }
     }
 
-    /// Shares cooldowns with whoever uses the same records.
+    /// Shares cooldowns with all batches that use the same records.
     #[must_use]
     pub fn share(self, shared: SharedCooldown) -> Batch {
         Batch { shared: Some(shared), ..self }
     }
 
-    /// Hears of everything that happens.
+    /// Notifies the observer of everything that happens.
     #[must_use]
     pub fn observer(self, observer: impl BatchObserver + 'static) -> Batch {
         Batch { observer: Some(Box::new(observer)), ..self }
@@ -295,8 +296,8 @@ impl Batch {
         self.begin(ItemSource::Stream(Box::pin(items)), handler, None)
     }
 
-    /// As [`run`](Batch::run), with a journal: outcomes are on disk before they are told, and what is finished there is
-    /// not called. An id that comes twice is called once.
+    /// As [`run`](Batch::run), with a journal: outcomes are on disk before they are returned, and what is finished
+    /// there is not called. An id that comes twice is called once.
     pub fn resume<P, S, O, F>(
         self,
         journal: Journal,

@@ -48,7 +48,7 @@ pub(super) enum LimitRoom {
     Taken(Option<HeldReservation>),
     /// Not for so long.
     In(Duration),
-    /// Only whoever stands in line finds out.
+    /// Only a waiter in the queue finds out.
     Unknown,
 }
 
@@ -61,13 +61,13 @@ impl HeldReservation {
 impl Drop for HeldReservation {
     fn drop(&mut self) {
         if let Some(lease) = self.0.take() {
-            // The limits are in this process, so nobody waits.
+            // The limits are in this process, so this does not wait.
             let _ = lease.cancel().wait();
         }
     }
 }
 
-/// Takes what a call of so many tokens needs, if there is room and that can be told at once.
+/// Takes what a call of so many tokens needs, if there is room and that is known at once.
 pub(super) fn room(set: &LimitSet, demand: Demand<'static>) -> LimitRoom {
     if set.reach() != Reach::Process {
         return LimitRoom::Unknown;

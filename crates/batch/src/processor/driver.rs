@@ -1,7 +1,7 @@
 //! The one task that owns a batch: its items, its scopes, its calls.
 //!
-//! All that is decided is decided here, between two polls, so nobody takes a lock and nobody has to survive for others to
-//! go on. A worker is a place for a call, not a task: whoever meets a 429 leaves it to the next.
+//! All that is decided is decided here, between two polls, so no call takes a lock and no call has to survive for
+//! others to go on. A worker is a place for a call, not a task: an item that meets a 429 leaves it to the next.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -115,8 +115,8 @@ where
                 self.report_progress(now);
                 return Poll::Ready(());
             }
-            // An item that came to nothing before it was called has left its place to the next, and calls are only heard of
-            // by whoever asked after them while there were any.
+            // An item that came to nothing before it was called has left its place to the next, and calls only wake
+            // the batch if it polled them while there were any.
             let moved = more || self.settled != settled || was_idle && !self.calls.is_empty();
             // Calls that started have left room for large payloads.
             let moved = moved || was_full && !self.is_full();
@@ -160,7 +160,7 @@ where
         }
     }
 
-    /// Ends the batch if somebody wants that, or its time is up.
+    /// Ends the batch if it was shut down, or its time is up.
     fn check_end(&mut self, now: Tick) {
         let deadline = self.policy.batch_deadline.map(|span| self.began + span);
         let late = deadline.is_some_and(|deadline| deadline <= now);
@@ -195,8 +195,8 @@ where
         self.entries.len() > self.by_task.len() && self.waiting_bytes >= self.sizes.bytes
     }
 
-    /// Whoever reads in the order of the input must not have to keep more than a bounded number behind the item they wait
-    /// for, be it that they are finished already.
+    /// Returns whether the input is too far ahead. A reader in the order of the input must not have to keep more than a
+    /// bounded number of items behind the one that it waits for, even if they are finished already.
     fn is_far_ahead(&self, context: &mut Context<'_>) -> bool {
         let most = self.sizes.workers + self.sizes.buffer + self.sizes.lookahead;
         let index = self.next_index;
@@ -270,7 +270,7 @@ where
         Some(reason)
     }
 
-    /// Sees to it that the batch is polled at the next time that matters. Answers whether that lies ahead.
+    /// Makes sure that the batch is polled at the next time that matters. Returns whether that lies ahead.
     fn sleeps(&mut self, context: &mut Context<'_>, now: Tick) -> bool {
         self.outbox.listen(context);
         if self.outbox.is_shut_down() && self.stopped.is_none() {
@@ -435,7 +435,7 @@ impl<P, S, O> Driver<P, S, O> {
     }
 }
 
-/// Whoever reads must not wait for a batch that is gone.
+/// Ends the batch: a reader must not wait for one that is gone.
 impl<P, S, O> Drop for Driver<P, S, O> {
     fn drop(&mut self) {
         self.end();

@@ -41,9 +41,9 @@ pub(super) struct ItemEntry<P, S, O> {
 
 /// Where an item is.
 pub(super) enum ItemPhase {
-    /// In its lane.
+    /// In its queue.
     Waiting,
-    /// In its lane since it met a 429.
+    /// In its queue since it met a 429.
     Parked,
     /// It pauses after a failure.
     Pausing,

@@ -10,13 +10,13 @@ use crate::Outcome;
 use crate::status::ScopeStatus;
 use crate::summary::BatchProgress;
 
-/// In which order outcomes are told.
+/// In which order outcomes are returned.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Order {
     /// As items are finished.
     #[default]
     Completion,
-    /// As they came in. Who is finished early waits for those before.
+    /// As they came in. An item that is finished early waits for those before.
     Input,
 }
 
@@ -33,7 +33,7 @@ struct OutboxState<O> {
     wants_scopes: bool,
     reader: Option<Waker>,
     batch: Option<Waker>,
-    /// Whether the batch waits for room. If not, it need not hear of everything that is read.
+    /// Whether the batch waits for room. If not, it need not be notified of everything that is read.
     held_up: bool,
 }
 
@@ -118,8 +118,8 @@ impl<O> Outbox<O> {
         });
     }
 
-    /// Whether there is room by what is told: how many outcomes wait, and for which item of the input the reader waits, if
-    /// it wants them in that order. If there is none, the batch is woken when something has been read.
+    /// Returns what `has_room` says of how many outcomes wait, and for which item of the input the reader waits, if it
+    /// wants them in that order. If there is no room, the batch is woken when something has been read.
     pub(super) fn has_room(
         &self,
         context: &mut Context<'_>,
@@ -205,7 +205,7 @@ impl<O> Outbox<O> {
         Poll::Pending
     }
 
-    /// Changes what is inside, and wakes whoever that concerns with no lock held.
+    /// Changes what is inside, and wakes the task that this concerns with no lock held.
     fn change(&self, change: impl FnOnce(&mut OutboxState<O>) -> Option<Waker>) {
         let waker = change(&mut self.0.lock());
         waker.into_iter().for_each(Waker::wake);

@@ -81,7 +81,7 @@ impl<P, S: Default, O: 'static> Driver<P, S, O> {
         }
     }
 
-    /// A call ended and nobody knows what it used, so what was estimated counts.
+    /// A call ended and it is not known what it used, so what was estimated counts.
     fn lost(&mut self, now: Tick, slot: ItemSlot, flight: &InFlight) {
         self.places.all[flight.place].scope.abandon();
         self.spend(slot, TokenUsage::Unknown, None);
@@ -239,7 +239,7 @@ impl<P, S: Default, O: 'static> Driver<P, S, O> {
         self.stand_in_line(now, slot, place, StartQueue::park);
     }
 
-    /// An item goes back in line with all it knows, and its worker is free.
+    /// Puts an item back into its queue with all it knows, and its worker is free.
     fn stand_in_line(
         &mut self,
         now: Tick,

@@ -68,7 +68,7 @@ impl<O: Send + 'static> Run<O> {
         Stopper(Arc::clone(&self.outbox))
     }
 
-    /// Waits for the end. Outcomes that nobody has read by then are dropped as they come.
+    /// Waits for the end. Outcomes that were not read by then are dropped as they come.
     ///
     /// # Cancel safety
     ///

@@ -51,7 +51,7 @@ impl CooldownLink {
         waker.into_iter().for_each(Waker::wake);
     }
 
-    /// What was heard since, of all scopes of the batch.
+    /// Returns what the store has reported since, of all scopes of the batch.
     fn hear(
         &self,
         context: &mut Context<'_>,
@@ -74,7 +74,7 @@ async fn keep_in_touch(shared: SharedCooldown, time: Time, mail: Arc<Mutex<Mail>
             (mail.scopes.clone(), std::mem::take(&mut mail.out))
         };
         if let Err(cause) = exchange(&shared, &scopes, out, &mail).await {
-            // The batch goes on by what it meets itself. Whoever looks after the store hears of it once.
+            // The batch goes on by what it meets itself. The operator of the store is warned once.
             if !std::mem::replace(&mut warned, true) {
                 tracing::warn!(%cause, "cooldowns are not shared, the store does not answer");
             }

@@ -17,7 +17,7 @@ use crate::observe::BatchEvent;
 use crate::scope::Permit;
 use crate::{ItemError, StopReason};
 
-/// Whether the head of a lane may start.
+/// Whether the head of a queue may start.
 enum StartVerdict {
     /// In this place, of whose limits its share may be taken already.
     In(usize, Option<HeldReservation>),
@@ -56,7 +56,8 @@ impl<P, S: Default, O: 'static> Driver<P, S, O> {
         }
     }
 
-    /// The next item of a lane for whose outcome there is room. Those that are parked are not in the order of the input.
+    /// Returns the next item of a queue for whose outcome there is room. Those that are parked are not in the order of
+    /// the input.
     fn head(&mut self, context: &mut Context<'_>, lane: usize) -> Option<ItemSlot> {
         if self.is_behind() {
             return None;
@@ -77,8 +78,8 @@ impl<P, S: Default, O: 'static> Driver<P, S, O> {
         self.journal.as_ref().is_some_and(|journal| journal.pending_bytes() >= self.sizes.bytes)
     }
 
-    /// Whether there will be room for the outcome. Whoever reads in the order of the input must get the item they wait
-    /// for, however many that are finished wait behind it.
+    /// Returns whether there will be room for the outcome. A reader in the order of the input must get the item it
+    /// waits for, however many that are finished wait behind it.
     fn has_room(&self, context: &mut Context<'_>, slot: ItemSlot) -> bool {
         let most = self.sizes.workers + self.sizes.buffer;
         let index = self.entries.get(slot).map_or(0, |entry| entry.index);
@@ -111,7 +112,7 @@ impl<P, S: Default, O: 'static> Driver<P, S, O> {
             let at = match permit {
                 // A faster account is done with all that wait before this one is with a single call.
                 Permit::Now if self.is_too_slow(now, lane, place, &order[..rank], soonest) => continue,
-                // Where there is a choice, it is not made before it is known who has room.
+                // Where there is a choice, it is not made before it is known which account has room.
                 Permit::Now if order.len() > 1 => match self.room_in(place, tokens) {
                     LimitRoom::Taken(held) => return StartVerdict::In(place, held),
                     LimitRoom::In(wait) => now + at_least_a_tick(Span::covering(wait)),
@@ -137,7 +138,7 @@ impl<P, S: Default, O: 'static> Driver<P, S, O> {
         }
     }
 
-    /// The places of a lane, those first that answer sooner. Those that answer about as soon take turns; one of which
+    /// The places of a queue, those first that answer sooner. Those that answer about as soon take turns; one of which
     /// nothing is known is tried first.
     fn by_latency(&self, lane: usize) -> Vec<usize> {
         let places = &self.places.lanes[lane].places;

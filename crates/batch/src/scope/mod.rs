@@ -1,7 +1,8 @@
-//! A scope: those who share a provider's account, and hear of its "not now" together.
+//! A scope: the items that share a provider's account, and get its "not now" together.
 //!
-//! A pure machine. Calls start and are answered at times that are told it; what it says is whether the next may start.
-//! The cooldown is a deadline that it keeps, not a task: whoever met the 429 may be gone the moment after.
+//! A pure machine. Calls start and are answered at times that its caller passes in; what it says is whether the next
+//! may start. The cooldown is a deadline that it keeps, not a task: the call that met the 429 may be gone the moment
+//! after.
 //!
 //! Generations keep old news apart. A call is stamped with the generation in which it starts; the first 429 of a
 //! generation begins the next one. A 429 of an older generation begins nothing, and an old success proves nothing.
@@ -120,7 +121,7 @@ pub struct StartedCall {
 pub enum Effect {
     /// Nothing for others.
     None,
-    /// A cooldown began; nobody starts before its end.
+    /// A cooldown began; no call starts before its end.
     Opened(Tick),
     /// The cooldown that is on lasts longer, or less long: a call has passed meanwhile.
     Changed(Tick),
@@ -226,7 +227,7 @@ impl PaceScope {
         Some(last + refusal.clamp(PROBE_MIN, PROBE_MAX))
     }
 
-    /// A call starts. Whoever starts one has a permit for now.
+    /// Starts a call. The caller has a permit for now.
     pub fn start(&mut self, now: Tick, load: Load) -> StartedCall {
         self.counters.calls += 1;
         let after_cooldown = self.last_start.replace(now).is_none();
@@ -432,7 +433,7 @@ impl PaceScope {
         Effect::Closed(self.closed.get_or_insert(closed).clone())
     }
 
-    /// Somebody else who shares the scope met a 429: nobody starts for `left`. Answers the deadline if that is news.
+    /// Another batch that shares the scope met a 429: no call starts for `left`. Returns the deadline if that is news.
     pub fn share(&mut self, now: Tick, left: Span) -> Option<Tick> {
         let until = now + left.min(self.rules.cap_span());
         if left <= SLACK || self.cooling(now).is_some_and(|cooling| cooling + SLACK >= until) {

@@ -63,7 +63,7 @@ impl<T> StartQueue<T> {
         self.parked.len() + self.fresh.len()
     }
 
-    /// Whether there is none.
+    /// Returns whether the queue is empty.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }

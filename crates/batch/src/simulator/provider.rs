@@ -326,7 +326,7 @@ impl SimProvider {
         SimProvider { away: Some((from, to)), ..self }
     }
 
-    /// The same, of which somebody else has taken all but `amount`.
+    /// The same, of which another client has taken all but `amount`.
     #[must_use]
     pub fn left(self, amount: u64) -> SimProvider {
         let taken =

@@ -1,6 +1,6 @@
 //! Batches in processes that are really started and really killed.
 //!
-//! This program is its own child: what it does is told by its environment. So it has a main of its own, and runs its
+//! This program is its own child: its environment says what it does. So it has a main of its own, and runs its
 //! tests itself.
 #![allow(
     clippy::print_stdout,

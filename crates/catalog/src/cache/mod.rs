@@ -1,8 +1,8 @@
 //! What was read of the store, and for how long it is believed.
 //!
-//! Two rules, whichever the store allows. If it tells its revision at no cost, what was read is true exactly as long as
-//! that stays the same. If not, it is believed for a time, while own writes are seen at once: a write forgets what it
-//! touched, and whoever was reading meanwhile does not keep what it read.
+//! Two rules, whichever the store allows. If it reports its revision at no cost, what was read is true exactly as long
+//! as that stays the same. If not, it is believed for a time, while own writes are seen at once: a write forgets what
+//! it touched, and a caller that was reading meanwhile does not cache what it read.
 
 mod generations;
 
@@ -40,7 +40,7 @@ pub(crate) struct CacheEntry {
     pub(crate) expires: Tick,
 }
 
-/// When something was read, so that it can be told whether it still holds.
+/// When something was read, to decide whether it still holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct CacheEpoch {
     revision: Option<u64>,

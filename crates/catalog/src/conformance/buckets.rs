@@ -113,7 +113,7 @@ fn only_the_bucket_of_the_entity_is_changed(suite: &Suite<'_>) {
     for (entity, resource) in [("e", "gpt-4"), ("e", "gpt-3"), ("p", "gpt-4")] {
         assert!(fixture.take(entity, resource, &demand! { rpm: 6 }));
     }
-    // That it is disabled keeps nobody from putting it in order.
+    // A caller can reset the bucket of an entity that is disabled.
     fixture.catalog.disable_entity("e").wait().unwrap();
     assert!(fixture.catalog.reset("e", "gpt-4", None).wait().unwrap());
     fixture.catalog.enable_entity("e").wait().unwrap();

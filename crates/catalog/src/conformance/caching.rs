@@ -166,7 +166,7 @@ fn limits_that_change_while_they_are_read_carry_their_own_version(suite: &Suite<
             assert!(limits.version() <= limits[0].amount(), "{limits:?} at {}", limits.version());
             fixture.catalog.invalidate();
         }
-        // As soon as nobody changes them any more, the version is theirs.
+        // As soon as the other catalog stops changing them, the version is theirs.
         fixture.catalog.invalidate();
         let limits = fixture.catalog.chain("user-1", "gpt-4").wait().unwrap().links[0].limits.clone();
         assert_eq!((limits.version(), limits[0].amount()), (1 + changes, 1 + changes));

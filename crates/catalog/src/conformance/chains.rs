@@ -1,4 +1,4 @@
-//! Chains: who a call takes from, and when it takes from nobody.
+//! Chains: which entities a call takes from, and when it takes from none.
 
 use tollgate_store::records::{Item, Write};
 use tollgate_store::{CHAIN_MAX, Key};
@@ -93,7 +93,7 @@ fn a_chain_has_a_bound(suite: &Suite<'_>) {
     let error = catalog.create_entity(too_deep).wait().unwrap_err();
     assert_eq!(error, CatalogError::ChainTooLong(ids[CHAIN_MAX].clone()));
 
-    // From above it can still become too long, and then it is the call that is told.
+    // From above it can still become too long, and then the call returns the error.
     catalog.create_entity(NewEntity::new("top").cascades(true)).wait().unwrap();
     catalog.set_parent(&ids[0], Some("top")).wait().unwrap();
     let error = catalog.chain(&ids[CHAIN_MAX - 1], "gpt-4").wait().unwrap_err();

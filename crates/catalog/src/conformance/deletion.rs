@@ -129,7 +129,7 @@ fn an_entity_created_anew_during_a_deletion_is_left_alone(suite: &Suite<'_>) {
     let fixture = suite.fixture();
     fixture.catalog.create_entity(NewEntity::new("a")).wait().unwrap();
     fixture.catalog.set_limits(Level::Entity("a"), &rpm(10)).wait().unwrap();
-    // After the first write, which marks it, somebody else deletes it to the end and creates it anew.
+    // After the first write, which marks it, another caller deletes it to the end and creates it anew.
     let (spy, other) = (fixture.spy.clone(), fixture.catalog.clone());
     fixture.spy.before_write(move || {
         spy.before_write(move || {
@@ -198,7 +198,7 @@ fn an_entity_created_and_marked_anew_is_another_one(suite: &Suite<'_>) {
         fixture.catalog.create_entity(NewEntity::new(id)).wait().unwrap();
     }
     fixture.catalog.create_entity(NewEntity::new("a").parent("p")).wait().unwrap();
-    // Before the last write somebody else deletes it to the end, and somebody marks what was created anew.
+    // Before the last write another caller deletes it to the end, creates it anew and marks the new one.
     let (spy, other) = (fixture.spy.clone(), fixture.catalog.clone());
     fixture.spy.before_write(move || {
         let again = spy.clone();

@@ -62,7 +62,7 @@ fn nobody_becomes_their_own_ancestor(suite: &Suite<'_>) {
 fn two_moves_at_once_make_no_circle(suite: &Suite<'_>) {
     let fixture = suite.fixture();
     create_all(&fixture, &[("a", None), ("b", None), ("c", Some("b"))]);
-    // While `a` is moved below `c`, somebody else moves `b`, which is above `c`, below `a`.
+    // While `a` is moved below `c`, another caller moves `b`, which is above `c`, below `a`.
     let other = fixture.catalog.clone();
     fixture.spy.before_write(move || assert!(other.set_parent("b", Some("a")).wait().unwrap()));
     let error = fixture.catalog.set_parent("a", Some("c")).wait().unwrap_err();
@@ -71,7 +71,7 @@ fn two_moves_at_once_make_no_circle(suite: &Suite<'_>) {
 }
 
 fn nothing_is_refused_for_a_way_up_that_was_there_at_no_moment(suite: &Suite<'_>) {
-    // `a` is below `b` when it is read. Before `b` is read `a` goes to the top, and `b` goes below somebody.
+    // `a` is below `b` when it is read. Before `b` is read `a` goes to the top, and `b` goes below another entity.
     for below in ["x", "a"] {
         let fixture = suite.fixture();
         create_all(&fixture, &[("x", None), ("b", None), ("a", Some("b"))]);

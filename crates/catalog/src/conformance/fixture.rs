@@ -17,7 +17,7 @@ pub(super) struct Suite<'a> {
     open: &'a dyn Fn(Clock) -> Arc<dyn Backend>,
 }
 
-/// A store with one namespace, and the hands of its clock.
+/// A store with one namespace, and its manual clock.
 pub(super) struct Fixture {
     pub(super) hands: ManualClock,
     pub(super) spy: Arc<Spy>,
@@ -30,7 +30,7 @@ impl<'a> Suite<'a> {
         Suite { open }
     }
 
-    /// A store that nobody has used, watched by a spy.
+    /// Opens a store that was not used before, watched by a spy.
     pub(super) fn empty(&self) -> (ManualClock, Arc<Spy>) {
         let hands = ManualClock::at(START);
         let spy = Arc::new(Spy::new((self.open)(hands.clock())));
@@ -45,7 +45,7 @@ impl<'a> Suite<'a> {
         Fixture { hands, spy, registry, catalog }
     }
 
-    /// The same, on a store that does not tell its revision.
+    /// The same, on a store that does not report its revision.
     pub(super) fn fixture_without_revision(&self) -> Fixture {
         let fixture = self.fixture();
         fixture.spy.hide_revision();

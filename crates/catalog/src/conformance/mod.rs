@@ -81,7 +81,7 @@ const ALL: [&[NamedPromise]; 22] = [
     waiting::PROMISES,
 ];
 
-/// The names of all promises, for whoever runs them one at a time.
+/// Returns the names of all promises, for callers that run them one at a time.
 pub fn names() -> impl Iterator<Item = &'static str> {
     ALL.into_iter().flatten().map(|(name, _)| *name)
 }

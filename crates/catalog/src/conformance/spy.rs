@@ -11,7 +11,7 @@ use tollgate_store::{
     StoreError, Transaction, TxnOutcome, WaitQueues,
 };
 
-/// Something to be done once, between what somebody reads and what they write.
+/// Something to be done once, between what a caller reads and what it writes.
 type Intrusion = Box<dyn FnOnce() + Send>;
 
 /// A store that delegates everything to another one.
@@ -90,7 +90,7 @@ impl Spy {
         self.fail_after(-1);
     }
 
-    /// Does something before the next write, while whoever writes it has read already.
+    /// Does something before the next write, when its caller has read already.
     pub(super) fn before_write(&self, intrusion: impl FnOnce() + Send + 'static) {
         *self.before_write.lock() = Some(Box::new(intrusion));
     }

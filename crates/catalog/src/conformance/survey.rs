@@ -44,7 +44,7 @@ fn written_down(fixture: &Fixture) {
 
 fn created_entities_are_listed_page_by_page(suite: &Suite<'_>) {
     let fixture = furnished(suite);
-    // Usage stands between the records of entities, and is none.
+    // Records of usage lie between those of entities, but are not entities.
     written_down(&fixture);
     for limit in [1, 2, 100] {
         let (mut page, mut seen) = (PageRequest::of(limit), Vec::new());

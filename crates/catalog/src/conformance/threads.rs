@@ -24,7 +24,7 @@ const RESOURCES: [&str; 3] = ["gpt-3", "gpt-4", "o1"];
 const ACTIONS: [&str; 7] =
     ["entity_created", "entity_deleted", "parent_set", "limits_set", "limits_deleted", "disabled", "enabled"];
 
-/// How often each change was made, as those who made it were told.
+/// How often each change was made, as reported to the threads that made it.
 type MadeChanges = BTreeMap<(String, &'static str), usize>;
 
 /// The seed, or the one that is to be replayed.
@@ -96,7 +96,7 @@ fn change(catalog: &Catalog, random: &mut CatalogRandom) -> Option<(String, &'st
         7 => (news(catalog.set_parent(entity, None).wait()), "parent_set"),
         8 | 9 => (told(catalog.set_limits(*random.pick(&of_entity), &rpm(1)).wait()), "limits_set"),
         10 => {
-            // Entities delete their limits when they go, so it cannot be told who was first.
+            // Entities delete their limits when they go, so it is not known which deletion was first.
             news(catalog.delete_limits(*random.pick(&of_entity)).wait());
             return None;
         }
@@ -144,7 +144,7 @@ fn id_of(item: &Item) -> &str {
     item.key.partition.split_once("/ENTITY#").map_or("", |(_, id)| id)
 }
 
-/// Every parent is there, nobody is above themselves, and every count of children is right.
+/// Checks that every parent is there, no entity is above itself, and every count of children is right.
 fn check_families(fixture: &Fixture, records: &[Item]) {
     let entities = records.iter().filter(|item| item.key.sort == "#META");
     let parents: BTreeMap<&str, Option<&str>> =

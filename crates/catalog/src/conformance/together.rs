@@ -134,7 +134,7 @@ fn two_who_change_one_set_in_several_steps_do_not_mix(suite: &Suite<'_>) {
         sets.iter().find(|set| set.name() == "prod").map(crate::ManagedSet::revision)
     };
     assert_eq!(revision(), None);
-    // Both have seen a set that is not there. The second is told at its first step, and has changed nothing.
+    // Both have seen a set that is not there. The second gets the error at its first step, and has changed nothing.
     let seen =
         catalog.apply_limits_since("prod", 0, &[change(Level::Resource("a"), Target::Limits(&one))]).wait();
     assert_eq!(seen, Ok(1));
@@ -144,13 +144,13 @@ fn two_who_change_one_set_in_several_steps_do_not_mix(suite: &Suite<'_>) {
     assert_eq!(refused, Err(CatalogError::SetChanged("prod".into())));
     assert_eq!(catalog.limits(Level::System).wait().unwrap(), None);
     assert_eq!(catalog.limits(Level::Resource("a")).wait().unwrap().unwrap().limits, one);
-    // The first goes on, until somebody changes the set without having looked.
+    // The first goes on, until another caller changes the set without having looked.
     assert_eq!(catalog.apply_limits_since("prod", 1, &[]).wait(), Ok(2));
     assert_eq!(revision(), Some(2));
     apply(&fixture, Some("prod"), &[(Level::Resource("a"), Target::Nothing)]).unwrap();
     let refused = catalog.apply_limits_since("prod", 2, &late).wait();
     assert_eq!(refused, Err(CatalogError::SetChanged("prod".into())));
-    // Another set, and levels that are in none, are nobody's business.
+    // Changes of another set, and of levels in no set, do not conflict.
     assert_eq!(catalog.apply_limits_since("test", 0, &late[1..]).wait(), Ok(1));
     catalog.set_limits(Level::Resource("b"), &one).wait().unwrap();
     assert_eq!(catalog.apply_limits_since("prod", 3, &late[..1]).wait(), Ok(4));

@@ -100,7 +100,7 @@ fn only_the_windows_that_were_asked_for_are_told(suite: &Suite<'_>) {
     assert_eq!(brief(&found), [(4, 5)]);
     let all = UsageQuery::of_entity("e", Window::Hour).from(Tick::ZERO).until(Tick::MAX);
     assert_eq!(rows(&fixture, all).len(), 30);
-    // Years of five digits sort before those of four, but nobody is lost by asking until one.
+    // Years of five digits sort before those of four, but a query that ends in one loses no rows.
     fixture.advance(5 * 365 * 24 * HOUR);
     use_some(&fixture, "e", "gpt-4", 1);
     let until_20254 = Tick::from_secs(577_000_000_000);

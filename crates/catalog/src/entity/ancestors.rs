@@ -19,7 +19,7 @@ pub(super) struct Ancestors {
 }
 
 impl Catalog {
-    /// The way up from `parent`, which is to be that of `id`; `None` if somebody was moved meanwhile.
+    /// Reads the way up from `parent`, which is to be that of `id`; `None` if an entity on it was moved meanwhile.
     pub(super) async fn ancestors(&self, id: &str, parent: &str) -> Result<Option<Ancestors>> {
         let entity = id.to_owned();
         let mut above = Ancestors::default();
@@ -59,7 +59,7 @@ impl Catalog {
 }
 
 impl Ancestors {
-    /// Whether nobody stands on the way twice, as happens when they are moved while it is read.
+    /// Returns whether no entity is on the way twice, as happens when entities are moved while it is read.
     fn is_simple(&self) -> bool {
         let again =
             |(index, (id, _)): (usize, &(String, _))| self.path[..index].iter().any(|(one, _)| one == id);
@@ -72,7 +72,7 @@ impl Ancestors {
         on_the_way.map(|(_, parent)| has_parent(parent.as_deref())).collect()
     }
 
-    /// Tests that nobody on the way was moved, but those whose records are written anyway.
+    /// Tests that no entity on the way was moved, except those whose records are written anyway.
     pub(super) fn check_unmoved(&self, tx: &mut RecordTxn<'_>, written: &[&str]) {
         for (ancestor, parent) in &self.path {
             if !written.contains(&ancestor.as_str()) {
@@ -88,7 +88,7 @@ pub(super) fn has_parent(parent: Option<&str>) -> Test {
     Test::Is("parent_id".into(), parent.map_or(Value::Null, Value::from))
 }
 
-/// Whether somebody has begun to delete the entity.
+/// Returns whether a deletion of the entity has begun.
 pub(super) fn is_deleting(item: &Item) -> bool {
     item.int(DELETING).unwrap_or(0) > 0
 }

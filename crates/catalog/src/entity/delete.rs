@@ -1,8 +1,9 @@
 //! Deleting entities, with all that is stored of them.
 //!
-//! That may be more than fits one transaction. So an entity is marked first, from when on it gets no children; then goes
-//! what is stored of it, and the entity itself last. Whoever is interrupted deletes it again, and goes on from there.
-//! Every transaction checks the mark: an entity that somebody else deleted, and then created anew, is left alone.
+//! That may be more than fits one transaction. So an entity is marked first, from when on it gets no children; then
+//! goes what is stored of it, and the entity itself last. After an interruption the caller deletes it again, and goes
+//! on from there. Every transaction checks the mark: an entity that another caller deleted, and then created anew, is
+//! left alone.
 
 use tollgate_store::records::{Change, Fields, ItemKey, Query, Test, WRITES_MAX, Write};
 use tollgate_store::usage::usage_partition;
@@ -27,9 +28,9 @@ impl Catalog {
     ///
     /// # Errors
     ///
-    /// [`EntityNotFound`](CatalogError::EntityNotFound) if nothing at all is stored of it, or if somebody else deleted it
-    /// at the same time; [`HasChildren`](CatalogError::HasChildren), a name that is not valid, a namespace that is gone, or
-    /// the store's.
+    /// [`EntityNotFound`](CatalogError::EntityNotFound) if nothing at all is stored of it, or if another caller deleted
+    /// it at the same time; [`HasChildren`](CatalogError::HasChildren), a name that is not valid, a namespace that is
+    /// gone, or the store's.
     pub fn delete_entity<'a>(&'a self, id: &'a str) -> Reply<'a, Result<()>> {
         Reply::later(async move {
             name::ENTITY.check(id)?;
@@ -45,7 +46,7 @@ impl Catalog {
         })
     }
 
-    /// Marks an entity, unless somebody has done so and not gone on, and answers the mark; `None` if there is none.
+    /// Marks an entity, unless an unfinished deletion has marked it, and returns the mark; `None` if it does not exist.
     async fn mark_deleting(&self, id: &str) -> Result<Option<i64>> {
         let key = keys::entity(self.namespace_id(), id);
         for _ in 0..ATTEMPTS_MAX {
@@ -79,7 +80,7 @@ impl Catalog {
         let mut tx = self.transaction();
         tx.push(Write::Delete(keys::entity(ns, id), has_mark()));
         tx.push(Write::Delete(keys::entity_switch(ns, id), Vec::new()));
-        // Whoever is marked is not moved, so the parent is the one that was read.
+        // A marked entity is not moved, so the parent is the one that was read.
         if let Some(parent) = Entity::of(id, &item).parent {
             tx.push(self.one_child_less(&parent, Vec::new()).await?);
         }
@@ -98,7 +99,7 @@ impl Catalog {
             return Err(CatalogError::EntityNotFound(id.into()));
         }
         let is_implicit = Write::Check(keys::entity(self.namespace_id(), id), vec![Test::Absent]);
-        // The event comes first: were it last, whoever is interrupted would leave nothing to come back for.
+        // The event comes first: were it last, an interrupted deletion could leave nothing for a retry to find.
         let mut tx = self.transaction();
         tx.push(is_implicit.clone());
         tx.push(Write::Delete(keys::entity_switch(self.namespace_id(), id), Vec::new()));

@@ -23,7 +23,8 @@ pub const TEXT_MAX: usize = 1_024;
 /// While an entity is being deleted this counts 1, so that it gets no children.
 const DELETING: &str = "deleting";
 
-/// Somebody or something that is limited. One that was never created is limited all the same, and has no parent.
+/// Anything that is limited, such as a user or a project. One that was never created is limited all the same, and has
+/// no parent.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Entity {

@@ -123,7 +123,7 @@ impl Catalog {
         present.map(|item| Entity::of(id, &item)).ok_or_else(|| CatalogError::EntityNotFound(id.into()))
     }
 
-    /// Whether it was moved; if not, others moved somebody who matters meanwhile.
+    /// Returns whether it was moved; if not, other callers meanwhile moved an entity that matters.
     async fn try_move(&self, step: &Reparenting<'_>) -> Result<bool> {
         let ns = self.namespace_id();
         let above = match step.to {

@@ -63,12 +63,13 @@ impl Catalog {
         Reply::later(async move { self.apply(set.map(|name| InSet { name, seen: None }), changes).await })
     }
 
-    /// As [`apply_limits`](Catalog::apply_limits), if nobody has changed the set since it had the
-    /// [revision](crate::ManagedSet::revision) that was `seen`; 0 is that of a set that was never there. Answers the revision
-    /// that it has then.
+    /// As [`apply_limits`](Catalog::apply_limits), if the set has not changed since it had the
+    /// [revision](crate::ManagedSet::revision) that was `seen`; 0 is that of a set that was never there. Answers the
+    /// revision that it has then.
     ///
-    /// So whoever works out from a set what to change, and makes several calls to do so, does not mix it with what another
-    /// one does at the same time. Without any change it makes the set somebody's who is about to.
+    /// So a caller that works out from a set what to change, and makes several calls to do so, does not mix its changes
+    /// with those of another caller at the same time. A call without any change claims the set for a caller that is
+    /// about to change it.
     ///
     /// # Cancel safety
     ///
@@ -76,7 +77,7 @@ impl Catalog {
     ///
     /// # Errors
     ///
-    /// [`CatalogError::SetChanged`] if somebody has, and then nothing was changed; otherwise as
+    /// [`CatalogError::SetChanged`] if the set has changed, and then this call changed nothing; otherwise as
     /// [`apply_limits`](Catalog::apply_limits).
     pub fn apply_limits_since<'a>(
         &'a self,

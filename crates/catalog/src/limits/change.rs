@@ -2,7 +2,7 @@
 //!
 //! Whatever a change touches is changed together: the record, the lists in which it is found, the version of the
 //! namespace's config and the audit event. The lists are exact because a transaction knows whether the record was
-//! there; whoever guessed wrong tries the other way.
+//! there; a change that guessed wrong retries with the other guess.
 
 use tollgate_core::Limits;
 use tollgate_store::Reply;

@@ -7,7 +7,7 @@
 //! |---|---|
 //! | `cp` | capacity: the burst of a rate, otherwise the amount |
 //! | `ra` | amount in a period |
-//! | `rp` | period in seconds, rounded up; 0 if there is none |
+//! | `rp` | period in seconds, rounded up; 0 if the limit has no period |
 //! | `kd` | kind: `calls`, `resource`, `quota`; else a rate |
 //! | `al` | algorithm: `leaky_bucket`, `gcra`, `fixed_window`, `sliding_window`; else a token bucket |
 //! | `pu` | period in microseconds, if it is not whole seconds |

@@ -64,7 +64,7 @@ impl Catalog {
         Reply::later(async move {
             let item = self.get(keys::entity_config_resources(self.namespace_id())).await?;
             let fields = item.map(|item| item.fields).unwrap_or_default();
-            // A resource that nobody has limits for any more stays behind with a count of 0.
+            // A resource that no entity has limits for any more stays behind with a count of 0.
             let count = |value: &Value| match value {
                 Value::Int(count) => u64::try_from(*count).ok().filter(|count| *count > 0),
                 _ => None,

@@ -1,4 +1,4 @@
-//! Managed sets: which levels of a namespace somebody looks after together, such as those of one file.
+//! Managed sets: which levels of a namespace one owner manages together, such as those of one file.
 //!
 //! What a set had and its owner no longer names can be deleted, and what others set by hand is left alone.
 

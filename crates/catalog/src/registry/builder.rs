@@ -58,7 +58,7 @@ impl RegistryBuilder {
     }
 
     /// How long what others may have changed is believed; 60 seconds if not said, 0 to read everything every time. A
-    /// store that tells its revision is believed for as long as that stays the same.
+    /// store that reports its revision is believed for as long as that stays the same.
     pub fn cache_ttl(self, cache_ttl: Duration) -> RegistryBuilder {
         RegistryBuilder { cache_ttl, ..self }
     }

@@ -117,7 +117,7 @@ impl Registry {
                 let was = Test::Is("schema_version".into(), from.as_str().into());
                 let changes = self.version_item(step.to).fields;
                 let changes = changes.into_iter().map(|(name, value)| Change::Set(name, value)).collect();
-                // If somebody else migrates, too, one of the two finds this done.
+                // If another process migrates, too, one of the two finds this done.
                 let write = Write::Change(keys::schema_version(), changes, vec![was]);
                 if self.write(&[write]).await?.is_ok() {
                     done.push(Migrated { from, to: step.to.to_string(), records });
@@ -144,7 +144,7 @@ impl Registry {
         let Some(item) = self.read(key.clone()).await? else { return Ok(false) };
         let children = self.count_children_of(ns, keys::entity_of(&key).unwrap_or_default()).await?;
         let mut changes = vec![Change::Set("children".into(), children.into())];
-        // Whoever is moved is tested for the parent it had, and for that it must say that it has none.
+        // A move tests that the entity still has the parent it had, so the record of one without a parent must say so.
         for (field, value) in [("parent_id", Value::Null), ("cascade", false.into())] {
             if !item.fields.contains_key(field) {
                 changes.push(Change::Set(field.into(), value));

@@ -84,8 +84,8 @@ impl Registry {
     ///
     /// # Cancel safety
     ///
-    /// Nothing is changed, but that a store nobody used before gets its version, and a namespace without a secret may get
-    /// one.
+    /// Nothing is changed, except that a store not used before gets its version, and a namespace without a secret may
+    /// get one.
     ///
     /// # Errors
     ///

@@ -1,7 +1,7 @@
 //! Purging: everything of a deleted namespace goes, for good.
 //!
 //! Nothing can be added while that happens: every change checks that the namespace is active, and the store makes no
-//! bucket in one that was closed. So whatever a pass did not find, nobody has written. Whoever is interrupted purges
+//! bucket in one that was closed. So a pass finds everything that was written. After an interruption the caller purges
 //! again: the record of the namespace goes last.
 
 use tollgate_store::records::{Index, ItemKey, Query, WRITES_MAX, Write};
@@ -36,7 +36,7 @@ pub struct Purged {
 }
 
 impl Registry {
-    /// Removes everything of a namespace that was deleted, for good, and tells `progress` of it in between.
+    /// Removes everything of a namespace that was deleted, for good, and reports to `progress` in between.
     ///
     /// # Cancel safety
     ///

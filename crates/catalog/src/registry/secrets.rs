@@ -34,7 +34,7 @@ impl Registry {
     ///
     /// # Cancel safety
     ///
-    /// Nothing is changed, but that a store nobody used before gets its version.
+    /// Nothing is changed, except that a store not used before gets its version.
     ///
     /// # Errors
     ///

@@ -1,4 +1,4 @@
-//! Taking over records of the original: what they say is said in ours, or told before it is lost.
+//! Taking over records of the original: what they say is said in ours, or reported before it is lost.
 //!
 //! Records of the original need not be in the index of their namespace: its function for manifests writes limits with one of
 //! the two keys of that index, and no list names them. So they are looked for in the whole store, once; and they get their

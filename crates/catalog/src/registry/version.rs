@@ -40,7 +40,7 @@ pub struct VersionRecord {
 pub(super) struct Version(pub(super) [u32; 3]);
 
 impl Registry {
-    /// The version of the records. A store that nobody used before gets that of this program.
+    /// Returns the version of the records. A store that was not used before gets that of this program.
     ///
     /// # Cancel safety
     ///
@@ -56,7 +56,7 @@ impl Registry {
             }
             let first = self.version_item(SCHEMA);
             let written = self.write(&[Write::Put(first.clone(), vec![Test::Absent])]).await?;
-            // If somebody else was faster, theirs is the one that holds.
+            // If another process was faster, the version that it wrote holds.
             let there = if written.is_ok() { None } else { self.read(keys::schema_version()).await? };
             VersionRecord::of(&there.unwrap_or(first))
         })

@@ -1,9 +1,9 @@
 //! Tokens: texts that a namespace has sealed, so that what comes back from outside is what was given out.
 //!
 //! A token is `tgl1.PAYLOAD.SEAL`, where the seal is the first half of an HMAC-SHA256 of all that stands before it. The
-//! secret is a record of the namespace, in a partition of its own, so that every process that may read it can verify what
-//! another has sealed, and nobody else can seal. It is read when the first token is sealed or verified, and believed for
-//! as long as other records are.
+//! secret is a record of the namespace, in a partition of its own, so that every process that may read it can verify
+//! what another has sealed, and no other process can seal. It is read when the first token is sealed or verified, and
+//! believed for as long as other records are.
 
 mod seal;
 mod secret;
@@ -110,8 +110,8 @@ impl Catalog {
         })
     }
 
-    /// Sees to it that there is a secret, if that is possible. Most who open a namespace seal nothing, so a principal
-    /// that may neither read nor make one is told when it needs it.
+    /// Reads the secret or makes a missing one, if that is possible. Most callers that open a namespace seal nothing,
+    /// so a principal that may neither read nor make a secret gets the error only when it needs one.
     pub(crate) async fn prepare_secrets(&self) {
         drop(self.read_or_make_secrets().await);
     }
@@ -150,7 +150,7 @@ impl Catalog {
         let first = Secrets::first()?;
         let item = first.item(keys::secret(self.namespace_id()), tollgate_store::usage::iso(self.now()));
         match self.write_unheard(Write::Put(item, vec![Test::Absent])).await {
-            // Read it again in either case: what is there is what holds, whoever made it.
+            // Read it again in either case: the stored secret is the one that holds, whichever process made it.
             Ok(Commit::Done | Commit::Failed(_)) => self.read_secrets().await?.ok_or_else(|| {
                 CatalogError::Contended(format!("the secret of namespace {}", self.namespace_name()))
             }),

@@ -39,7 +39,7 @@ fn code(secret: &Secret, namespace: &str, signed: &str) -> Hmac<Sha256> {
 }
 
 impl<'t> Sealed<'t> {
-    /// Takes a token apart; otherwise says why it is none.
+    /// Takes a token apart; otherwise says why the text is no token.
     pub(super) fn parse(text: &'t str) -> Result<Sealed<'t>, &'static str> {
         if text.len() > TOKEN_BYTES_MAX {
             return Err("it is too long");

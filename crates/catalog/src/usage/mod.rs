@@ -70,12 +70,12 @@ impl UsageQuery {
         UsageQuery::new(UsageSubject::Entity { entity: entity.into(), resource: None }, window)
     }
 
-    /// The usage of a resource by everybody.
+    /// The usage of a resource by all entities.
     pub fn of_resource(resource: impl Into<String>, window: Window) -> UsageQuery {
         UsageQuery::new(UsageSubject::Resource(resource.into()), window)
     }
 
-    /// The usage of everything by everybody, unless a resource is named. Goes through all keys of the entities.
+    /// The usage of everything by all entities, unless a resource is named. Goes through all keys of the entities.
     pub fn of_everybody(window: Window) -> UsageQuery {
         UsageQuery::new(UsageSubject::Everybody, window)
     }

@@ -256,8 +256,8 @@ impl UsageQuery {
         }
     }
 
-    /// The keys behind a place up to another, in the order of the answer: to the end of all if `end` is none, and nothing if
-    /// there is no place to go up to.
+    /// Returns the keys behind a place up to another, in the order of the answer: to the end of all without an `end`,
+    /// and nothing if there is no place to go up to.
     fn between<'k>(
         &self,
         keys: &'k Keys,

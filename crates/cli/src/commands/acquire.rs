@@ -61,14 +61,14 @@ fn without_the_store() -> anyhow::Error {
         .context(format!("the store did not answer, and {policy}; {outcome}"))
 }
 
-/// Gives back what a ticket stands for that nobody can read.
+/// Gives back what a ticket stands for that could not be written: no caller can redeem it.
 fn give_back(limiter: &Limiter, ticket: &str) -> impl FnOnce(anyhow::Error) -> anyhow::Error + use<> {
     let (limiter, ticket) = (limiter.clone(), ticket.to_owned());
     move |why| {
         let cancelled = limiter.redeem(&ticket).wait().map_err(anyhow::Error::from);
         let cancelled = cancelled.and_then(|lease| Ok(lease.cancel().wait()?));
         match cancelled {
-            // As text: that nobody reads our output is no success here.
+            // As text, without the error itself: that the reader closed the pipe is no success here.
             Ok(()) => anyhow!("the ticket cannot be written ({why}); everything was given back"),
             Err(lost) => anyhow!("the ticket {ticket} cannot be written ({why}), nor given back: {lost}"),
         }

@@ -26,7 +26,7 @@ pub(super) struct LimiterCall<'a> {
     /// The units of the resource of the call.
     pub(super) units: &'a Units,
     pub(super) patience: PatienceArgs,
-    /// For how long it is taken for somebody who is no process; `None` if it is taken for this one.
+    /// How long a detached holder, which is no process, holds what is taken; `None` if this process holds it.
     pub(super) detached: Option<Duration>,
 }
 
@@ -75,7 +75,7 @@ impl LimiterCall<'_> {
             }
             Some((refusal, _)) => {
                 let verb = match self.patience.waits() {
-                    // Nobody waits in a dry run.
+                    // A dry run does not wait.
                     true if context.dry_run => "would have to wait",
                     true => "not admitted in time",
                     false => "refused",

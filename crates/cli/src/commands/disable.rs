@@ -21,9 +21,9 @@ pub(super) enum Switch {
 /// Which way.
 #[derive(Clone, Copy, PartialEq)]
 pub(super) enum Toggle {
-    /// Nobody may use it.
+    /// No caller may use it.
     Off,
-    /// Everybody may again.
+    /// Callers may use it again.
     On,
 }
 

@@ -1,4 +1,4 @@
-//! A provider that is none, on a port.
+//! A mock provider, on a port.
 
 use std::net::{SocketAddr, TcpListener};
 
@@ -12,15 +12,15 @@ use crate::context::Context;
 use crate::exit::{Exit, UsageError};
 use crate::output::{Answer, Output, TableCell, TextPage};
 
-/// Serves until it is told to end.
+/// Serves until a signal ends it, or its time is over.
 pub(super) fn run(context: &Context, args: MockProviderArgs) -> Result<Output> {
     let provider = provider(&args)?;
     let listener = listen(args.listen)?;
     let address = listener.local_addr()?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    // Whoever has read the answer may tell it to end.
+    // Before the answer is written: its reader may send a signal at once.
     let mut ending = runtime.block_on(async { ServerSignal::watch() })?;
-    // Before it ends: whoever waits for the port reads this.
+    // Before the server ends: a process that waits for the port reads this.
     Output::new(MockUpAnswer::new(&args, address)).write(&context.terminal, context.format)?;
     runtime.block_on(async {
         let serving = tokio::spawn(async move { provider.serve(listener).await });

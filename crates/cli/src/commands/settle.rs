@@ -79,7 +79,7 @@ struct SettleAnswer {
     used: BTreeMap<String, u64>,
     #[serde(skip)]
     units: Units,
-    /// Whether somebody was faster, so that nothing was changed.
+    /// Whether another caller settled it first, so that nothing was changed.
     settled_before: bool,
 }
 

@@ -8,14 +8,14 @@ use std::time::Duration;
 #[cfg(unix)]
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
-/// Ctrl-C is pressed, the process is told to end, or its terminal is gone.
+/// Ctrl-C is pressed, the process is asked to end, or its terminal is gone.
 pub(in crate::commands) struct ServerSignal {
     #[cfg(unix)]
     signals: Vec<Signal>,
 }
 
 impl ServerSignal {
-    /// From now on the process does not end by itself when it is told to. To be called in a runtime.
+    /// From now on the process does not end by itself when it is asked to. To be called in a runtime.
     #[cfg(unix)]
     pub(in crate::commands) fn watch() -> io::Result<ServerSignal> {
         let mut kinds = vec![SignalKind::interrupt(), SignalKind::terminate()];

@@ -1,4 +1,4 @@
-//! Limits for everybody and everything.
+//! Limits for every entity and every resource.
 
 use anyhow::Result;
 

@@ -28,7 +28,7 @@ pub(super) struct VisibleWait {
 }
 
 impl VisibleWait {
-    /// Begins to wait. That others cannot be told is no reason not to.
+    /// Begins to wait, even if the wait cannot be shown to others.
     pub(super) fn begin(catalog: &Catalog, call: &LimiterCall<'_>) -> VisibleWait {
         let (catalog, waiter) = (catalog.clone(), waiter_of(catalog, call));
         let (over, is_over) = mpsc::channel();

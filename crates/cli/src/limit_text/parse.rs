@@ -11,7 +11,7 @@ use crate::{demand_text, duration_text};
 ///
 /// # Errors
 ///
-/// A text that is none is answered with what is wrong with it and what would be valid.
+/// What is wrong with a text that is no limit, and what would be valid.
 pub(crate) fn parse(text: &str) -> Result<Limit, String> {
     let with_example = |why: String| format!("{why}; valid is {VALID}");
     parts(text).and_then(|parts| parts.limit()).map_err(with_example)

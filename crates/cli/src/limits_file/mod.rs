@@ -1,4 +1,4 @@
-//! Files of limits: what somebody wants to hold, level by level.
+//! Files of limits: which limits a user wants in force, level by level.
 //!
 //! ```toml
 //! set = "prod"

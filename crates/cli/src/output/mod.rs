@@ -1,4 +1,4 @@
-//! What commands answer: one value, told to programs as JSON and to people as text.
+//! What commands answer: one value, written for programs as JSON and for people as text.
 //!
 //! Tables keep to the width of the terminal, or to 80 columns. Colours are only where [`anstream`] finds that they can
 //! be seen; what is rendered here always has them, and they are stripped on the way out.
@@ -34,7 +34,7 @@ pub(crate) trait Answer: Serialize {
     /// The same for people.
     fn text(&self, page: &mut TextPage);
 
-    /// Whether it only says that what was asked for is done: with `--quiet` people are not told that.
+    /// Whether it only says that what was asked for is done: with `--quiet` people do not get that.
     fn is_echo(&self) -> bool {
         false
     }
@@ -53,7 +53,7 @@ pub(crate) struct Output {
     pub(crate) exit: Exit,
 }
 
-/// What is to be done if an answer cannot be written, and the error that is told then.
+/// What is to be done if an answer cannot be written, and the error that is reported then.
 type Undo = Box<dyn FnOnce(anyhow::Error) -> anyhow::Error>;
 
 /// An answer whose type is forgotten.
@@ -96,12 +96,12 @@ impl Output {
         Output { exit, ..self }
     }
 
-    /// The same answer, and what is to be done if it cannot be written: for one that is of no use to anybody then.
+    /// The same answer, and what is to be done if it cannot be written: for one that is of no use unread.
     pub(crate) fn or_undo(self, undo: impl FnOnce(anyhow::Error) -> anyhow::Error + 'static) -> Output {
         Output { undo: Some(Box::new(undo)), ..self }
     }
 
-    /// The same, with no answer if that only says that what was asked for is done and people want to hear of errors only.
+    /// The same, with no answer if that only says that what was asked for is done and people want errors only.
     pub(crate) fn quietly(self, format: Format) -> Output {
         let answer = self.answer.filter(|answer| format == Format::Json || !answer.is_echo());
         Output { answer, ..self }
@@ -137,6 +137,6 @@ impl Output {
 pub(crate) enum Format {
     /// A program.
     Json,
-    /// Somebody.
+    /// A person.
     Text,
 }

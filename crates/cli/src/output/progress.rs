@@ -19,7 +19,7 @@ impl ProgressLine {
     pub(crate) fn show(&mut self, line: impl Display) {
         if self.is_watched {
             self.is_begun = true;
-            // Nobody is helped by an error about a line that is gone in a moment.
+            // An error about a line that is gone in a moment helps no user.
             let _ = write!(io::stderr(), "\r\u{1b}[2K{}", harmless(&line.to_string()));
         }
     }

@@ -37,7 +37,7 @@ impl TableCell {
         TableCell { text: harmless(&text.to_string()), style }
     }
 
-    /// The name of somebody or something.
+    /// Returns a cell with the name of an entity or of something else.
     pub(crate) fn name(text: impl ToString) -> TableCell {
         TableCell::styled(text, style::NAME)
     }

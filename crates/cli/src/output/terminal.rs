@@ -2,7 +2,7 @@ use std::io::{self, IsTerminal};
 
 use terminal_size::Width;
 
-/// The columns there are if nobody says otherwise.
+/// The columns there are if neither the environment nor the terminal says otherwise.
 const WIDTH: usize = 80;
 
 /// A narrower terminal is no use.
@@ -13,9 +13,9 @@ const WIDTH_MIN: usize = 40;
 pub(crate) struct Terminal {
     /// How many columns there are.
     pub(crate) width: usize,
-    /// Whether somebody can be asked.
+    /// Whether there is a user to ask.
     pub(crate) can_ask: bool,
-    /// Whether somebody watches stderr.
+    /// Whether a user watches stderr.
     pub(crate) is_watched: bool,
 }
 

@@ -14,7 +14,7 @@ pub(crate) struct DynamodbUrl {
     pub(crate) region: Option<String>,
     /// Where the service is, if it is no region of AWS.
     pub(crate) endpoint: Option<String>,
-    /// Whether to make the table if there is none.
+    /// Whether to make the table if it is not there.
     pub(crate) creates: bool,
     /// Whether a call that takes from several buckets is one transaction.
     pub(crate) transacts_chains: bool,

@@ -48,7 +48,7 @@ impl<'a> Environment<'a> {
     ///
     /// # Errors
     ///
-    /// If it is none: it was meant to say something, so it is not passed over.
+    /// If it is no text: it was meant to say something, so it is not passed over.
     pub(super) fn text(&self, name: &str) -> Result<Option<String>, SettingsError> {
         let text = self.get(name).map(OsString::into_string).transpose();
         text.map_err(|value| {

@@ -1,6 +1,6 @@
 //! Settings: a flag wins over the environment, that over the config file, that over the default.
 //!
-//! Every value knows where it came from, so that `tollgate config show --sources` can tell.
+//! Every value knows where it came from, so that `tollgate config show --sources` can show it.
 
 mod color;
 mod dynamodb_url;
@@ -47,7 +47,7 @@ const TAKES_ONCE: &str = "prefetch is for programs that take often, and a comman
 /// Everything that can be set.
 #[derive(Clone, Debug)]
 pub(crate) struct CliSettings {
-    /// Where limits, buckets and records are. What is wrong with it is told to commands that ask for it: others do without.
+    /// Where limits, buckets and records are. Its error is reported to commands that ask for it: others do without.
     store: Result<Setting<StoreUrl>, SettingsError>,
     /// The namespace that commands work in.
     pub(crate) namespace: Setting<String>,
@@ -85,7 +85,7 @@ pub(crate) enum SettingSource {
     Environment(&'static str),
     /// The config file.
     File(PathBuf),
-    /// Nobody said anything.
+    /// No source sets it.
     Default,
 }
 
@@ -136,7 +136,7 @@ impl CliSettings {
     ///
     /// # Errors
     ///
-    /// [`SettingsError`] if what the config file or the environment says of it is not valid, or if nobody says anything
+    /// [`SettingsError`] if what the config file or the environment says of it is not valid, or if no source sets it
     /// and there is no place for it.
     pub(crate) fn store(&self) -> Result<&Setting<StoreUrl>, SettingsError> {
         self.store.as_ref().map_err(Clone::clone)
@@ -183,7 +183,7 @@ impl Choose<'_> {
             Ok(value) => Ok(Setting { value, source }),
             Err(why) => Err(SettingsError::bad_value(key, text, &source, why)),
         };
-        // A file with something wrong in it is told of, whether or not that would be used.
+        // An error in the file is reported, whether or not the value would be used.
         let in_file = self.file.text(key)?.map(|(text, path)| parsed(text, SettingSource::File(path.into())));
         let in_file = in_file.transpose()?;
         if let Some(value) = flag {

@@ -30,7 +30,7 @@ impl RedisAddress {
         Ok(RedisAddress(text.into()))
     }
 
-    /// The whole of it, for whoever connects.
+    /// Returns the whole of it, to connect with.
     #[cfg(feature = "redis")]
     pub(crate) fn with_password(&self) -> &str {
         &self.0

@@ -16,7 +16,7 @@ pub(crate) enum StoreUrl {
     File(PathBuf),
     /// Memory that the processes of one host share, by its name.
     Shm(String),
-    /// A table of DynamoDB, that everybody shares who may use it.
+    /// A table of DynamoDB, shared by all clients that may use it.
     Dynamodb(DynamodbUrl),
     /// A server or a cluster of Redis or Valkey.
     Redis(RedisAddress),

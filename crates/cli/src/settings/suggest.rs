@@ -1,4 +1,4 @@
-//! What somebody may have meant.
+//! What the user may have meant.
 
 /// How many letters may be wrong: one in three.
 const WRONG_PER_LETTERS: usize = 3;

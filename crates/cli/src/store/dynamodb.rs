@@ -12,7 +12,7 @@ pub(super) fn open(url: &DynamodbUrl, settings: &CliSettings) -> Result<Arc<dyn 
     Ok(Arc::new(open_table(url, settings)?))
 }
 
-/// Whether the table is there. If that cannot be known, whoever opens it is told why.
+/// Returns whether the table is there. If that cannot be known it is taken to be, and opening it reports why.
 pub(super) fn is_there(url: &DynamodbUrl, settings: &CliSettings) -> bool {
     let opened = builder(url, settings).create_table(false).build().wait();
     !matches!(opened, Err(DynamoOpenError::NoTable(..)))

@@ -38,8 +38,8 @@ pub(crate) struct OpenFailed {
     why: String,
 }
 
-/// Opens the store. A file is made if it is not there yet; its folder only if nobody named it, so that a slip leaves no
-/// folders behind. A table costs money, and is made only if the store says so.
+/// Opens the store. A file is made if it is not there yet; its folder only if the path is the default, so that a slip
+/// leaves no folders behind. A table costs money, and is made only if the store says so.
 ///
 /// # Errors
 ///
@@ -91,7 +91,7 @@ pub(crate) fn is_there(settings: &CliSettings) -> Result<bool, SettingsError> {
     })
 }
 
-/// Whether the store could be made: what stands in its way is told to those who read, too.
+/// Returns whether the store could be made: readers, too, get an error about what prevents it.
 pub(crate) fn can_be_there(settings: &CliSettings) -> Result<bool, SettingsError> {
     let Setting { value, source } = settings.store()?;
     Ok(match (value, source) {

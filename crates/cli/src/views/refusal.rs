@@ -44,7 +44,8 @@ pub(crate) struct LimitedBy {
 }
 
 impl RefusalView {
-    /// What an error says about limits, and how long was waited in vain; `None` if it is another one.
+    /// Returns what an error says about limits, and how long the call waited until it timed out; `None` if it is no
+    /// refusal.
     pub(crate) fn of_error(error: &AcquireError) -> Option<(RefusalView, Duration)> {
         let waited = match error {
             AcquireError::TimedOut { waited, .. } => *waited,

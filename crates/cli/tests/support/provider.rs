@@ -1,4 +1,4 @@
-//! The provider that is none, as a program.
+//! The mock provider, as a program.
 
 use std::io::{Read, Write};
 use std::net::TcpStream;

@@ -48,7 +48,8 @@ pub fn replay_on(name: &str, store: &str) {
     assert!(differences.is_empty(), "{name} on {store}:\n{}", differences.join("\n"));
 }
 
-/// What is shown, but for where pages end and that a file is made by whoever comes first: that is the store's affair.
+/// Returns what is shown, without the ends of pages and the note that a file is not there yet: both depend on the
+/// store.
 fn without_store(text: &str) -> String {
     let marks = ["there is more: --after", "\"next\": ", "the store file:limits.db is not there yet"];
     let is_of_store = |line: &str| marks.iter().any(|mark| line.contains(mark));
@@ -73,7 +74,7 @@ pub fn replay_page(path: &str) {
     let page = read(&path);
     // What stands between the fences is every second part.
     let session: String = page.split("```").skip(1).step_by(2).filter_map(typed).collect();
-    // The page is about a store that nobody named.
+    // The page is about the default store, which no setting names.
     let session = replaced(&session, TIME, is_time).replace("$ tollgate", "$ unset TOLLGATE_STORE; tollgate");
     let session = session.replace("/srv/alice", "/sandbox");
     let mut ids = Vec::new();

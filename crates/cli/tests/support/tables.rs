@@ -36,12 +36,12 @@ impl Tables {
         Tables { store, server, _folder: folder }
     }
 
-    /// The same in a table that is made by whoever uses it first.
+    /// Returns the same for another table, which its first user makes.
     pub fn another(&self, table: &str) -> String {
         self.store.replacen("limits?", &format!("{table}?"), 1) + "&create=true"
     }
 
-    /// Tells the server to end, and says how it did.
+    /// Asks the server to end, and returns its exit code.
     pub fn end(&mut self) -> Option<i32> {
         let pid = i32::try_from(self.server.id()).ok().and_then(Pid::from_raw).expect("it has a number");
         kill_process(pid, Signal::TERM).expect("it is ours");

@@ -23,7 +23,7 @@ pub enum CodecError {
         /// What is wrong with it.
         why: String,
     },
-    /// A quota resets by a calendar that whoever reads it does not know.
+    /// A quota resets by a calendar that the reader does not know.
     UnknownCalendar(String),
     /// The limits are not valid, or make no set.
     Limits(LimitsError),

@@ -84,7 +84,7 @@ impl Rate {
         Part::Credit { millis: scaled.div_euclid(unit), rest: scaled.rem_euclid(unit) as u64 }
     }
 
-    /// Rounded down: whatever wrote a part of a unit that there is none of, nothing is minted.
+    /// Rounds down: a part of a unit that does not exist mints nothing, whatever wrote it.
     fn credit(&self, millis: i128, rest: u64) -> i128 {
         let scaled = millis.saturating_mul(self.unit.into()).saturating_add(rest.into());
         scaled.div_euclid(MILLIS).min(self.full)

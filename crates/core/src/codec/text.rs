@@ -40,8 +40,8 @@ impl Limits {
     ///
     /// # Errors
     ///
-    /// [`CodecError`] with what is wrong: a form of a later version, a line that is none of a limit, a calendar that
-    /// is not known, limits that are not valid.
+    /// [`CodecError`] with what is wrong: a form of a later version, a line that is not that of a limit, a calendar
+    /// that is not known, limits that are not valid.
     pub fn from_text(text: &str, calendars: &dyn Fn(&str) -> Option<Calendar>) -> Result<Limits, CodecError> {
         let whole = text.split_once('\n').filter(|_| text.ends_with('\n'));
         let (head, lines) = whole.ok_or(CodecError::TooShort)?;

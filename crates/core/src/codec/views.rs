@@ -46,7 +46,7 @@ pub enum MachineView {
         /// Where the edges are.
         calendar: Calendar,
     },
-    /// Whatever is asked, but not while somebody said "not now".
+    /// Whatever is asked, but nothing while a cooldown lasts.
     Cooldown,
     /// By a rule of the program's own, which no script knows.
     Custom,
@@ -71,7 +71,7 @@ pub enum StateView {
     },
     /// What is in use.
     Gauge {
-        /// By nobody in particular.
+        /// Without a known holder.
         anonymous: u64,
         /// By whom; in the order of their ids.
         holds: Vec<(Holder, u64)>,
@@ -85,7 +85,7 @@ pub enum StateView {
         /// When it ends.
         end: Tick,
     },
-    /// For how many ticks nobody passes.
+    /// For how many ticks no demand passes.
     Cooldown(u64),
     /// What a rule of the program's own remembers.
     Custom,

@@ -65,7 +65,7 @@ pub enum Kind {
     Resource,
     /// So much until an edge, at which it is full again.
     Quota,
-    /// Nobody until it is over: see [`Limit::cooldown`].
+    /// No demand passes until it is over: see [`Limit::cooldown`].
     Cooldown,
     /// What a rule of the caller's own says: see [`CustomLimit`].
     Custom,
@@ -117,8 +117,8 @@ pub enum Resets {
 }
 
 impl Limit {
-    /// Refuses everybody until it is over. Whoever keeps limits in a store adds one to them, so that a cooldown is seen by
-    /// all who share them, in the same step as everything else.
+    /// Refuses every demand until it is over. A caller that keeps limits in a store adds one to them, so that all
+    /// processes that share them see a cooldown, in the same step as everything else.
     ///
     /// Every demand takes 1 of it, which passes if none lasts and changes nothing. A settlement with more than that
     /// begins one: with `n + 1` it lasts for `n` microseconds from then, unless one that lasts longer has begun. A refund

@@ -1,4 +1,4 @@
-//! The cooldown: nobody passes until it is over.
+//! The cooldown: no demand passes until it is over.
 //!
 //! A call takes 1 of it, which passes if no cooldown lasts and changes nothing. What is charged beyond that closes it:
 //! each further one for a tick, and never for less than it is closed already. There is nothing to give back.

@@ -1,7 +1,7 @@
 //! The gauge: how many are in use at once.
 //!
 //! Holders that may die without a word are remembered with an expiry each, so that what they hold comes back.
-//! Anonymous use is only counted: whoever took it is known to give it back.
+//! Anonymous use is only counted: the caller that took it is known to give it back.
 
 use std::collections::BTreeMap;
 
@@ -34,7 +34,7 @@ impl Holders {
         Some(Holders { anonymous, holds: holds.into_iter().map(hold).collect() })
     }
 
-    /// What nobody in particular holds, and who holds what.
+    /// Returns the anonymous use, and what each holder holds.
     pub(crate) fn parts(&self) -> (u64, impl ExactSizeIterator<Item = (Holder, u64)>) {
         let hold = |(id, hold): (&u128, &Hold)| (Holder { id: *id, expires: hold.expires }, hold.amount);
         (self.anonymous, self.holds.iter().map(hold))

@@ -25,7 +25,7 @@ pub(crate) struct Period {
 }
 
 impl Period {
-    /// A period with these numbers; `None` if there is none with them.
+    /// Returns the period with these numbers; `None` if no period can have them.
     pub(crate) fn of(used: i64, start: Tick, end: Tick) -> Option<Period> {
         let period = Period { used, start, end };
         let has_opened = end > Tick::ZERO && start <= end && used >= 0;

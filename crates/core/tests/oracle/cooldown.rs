@@ -1,4 +1,4 @@
-//! The cooldown: the instant until which nobody passes.
+//! The cooldown: the instant until which no demand passes.
 
 use super::Machine;
 

@@ -21,7 +21,7 @@ pub mod windows;
 
 /// A textbook machine: how much is left at an instant, and what taking and giving back do to that.
 ///
-/// Instants never go back here; [`Reference`] sees to it.
+/// Instants never go back here; [`Reference`] ensures that.
 pub trait Machine: Debug {
     /// How much is left, in whole units, rounded down. Below zero it is debt.
     fn left(&self, now: u64) -> i128;

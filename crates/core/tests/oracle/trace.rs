@@ -7,7 +7,7 @@ use super::spec::Spec;
 use super::subject::{Answer, Standing, Subject, tick};
 use super::{Reference, Settled};
 
-/// Somebody who sees everything that happens and may object.
+/// An observer that sees everything that happens and may object.
 pub trait Witness {
     fn taken(&mut self, now: u64, cost: u64, holder: Option<Holder>, answer: &Answer) -> Result<(), String>;
     fn settled(&mut self, now: u64, settled: &Settled) -> Result<(), String>;
@@ -61,7 +61,7 @@ impl<'a> Trace<'a> {
     }
 
     fn step(&mut self, subject: &mut dyn Subject, witness: &mut dyn Witness) -> Result<(), String> {
-        // Half of what follows a denial is the same demand at the tick it was told, or one before.
+        // Half of what follows a denial is the same demand at the tick that the denial reported, or one before.
         if let Some((ready, cost)) = self.retry.take().filter(|_| self.dice.one_in(2)) {
             self.now = ready - self.dice.from(0, 1);
             return self.take(subject, witness, cost);

@@ -8,7 +8,7 @@ use crate::operation::{self, OperationKind};
 pub enum CallFault {
     /// The service has no throughput left. It says so in one of three ways, in turn.
     Throttle,
-    /// Another transaction has the item: what a write or a transaction is told.
+    /// Another transaction has the item: the answer to a write or a transaction.
     Conflict,
     /// A batch is done in part only.
     Unprocessed,
@@ -22,7 +22,7 @@ pub enum CallFault {
     StaleRead,
     /// The answer takes longer.
     Slow(Duration),
-    /// Whoever asks may not.
+    /// The caller may not do this.
     AccessDenied,
     /// There is no such table.
     MissingTable,

@@ -29,7 +29,7 @@ pub struct FaultRates {
 
 impl FaultRates {
     /// The same rate for every fault that a store has to survive unseen. Stale reads are not among them: what an index
-    /// answers may be stale, and nobody can tell.
+    /// answers may be stale, and a caller cannot detect that.
     pub fn survivable(per_thousand: u32) -> FaultRates {
         FaultRates {
             throttle: per_thousand,

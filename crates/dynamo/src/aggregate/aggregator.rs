@@ -91,7 +91,7 @@ impl Aggregator {
     }
 
     /// Puts a hot bucket into twice as many items, unless that was done since it was seen: a batch may come twice. What
-    /// fails does no harm: it is only early, and whoever takes from a bucket that is too hot doubles it as well.
+    /// fails does no harm: it is only early, and a caller that takes from a bucket that is too hot doubles it as well.
     async fn double(&self, HotBucket { address, shards }: &HotBucket) -> bool {
         let Some((entity, resource)) = address.key.pair() else { return false };
         let inner = &self.store.0;

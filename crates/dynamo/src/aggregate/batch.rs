@@ -74,7 +74,7 @@ impl<'a> RecordBatch<'a> {
         }
         match record.kind {
             EventKind::Remove if record.has_expired => self.remains.push((index, seen)),
-            // Whoever deletes a bucket has its usage written down first, or means to forget it.
+            // A caller that deletes a bucket has its usage written down first, or means to forget it.
             EventKind::Remove => {}
             EventKind::Insert | EventKind::Modify => {
                 let place = *places.entry((partition, seen.shard)).or_insert(self.changed.len());

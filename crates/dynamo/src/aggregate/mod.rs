@@ -1,9 +1,9 @@
 //! The aggregator: what is made of the stream of the table.
 //!
-//! It takes from the stream which buckets have changed, not by how much: every item counts for itself and remembers up to
-//! where that was written down, and writing it down moves both in one transaction. So records may come twice, in any order
-//! and in any batches, from as many aggregators as there are, and usage is the same. Without an aggregator nothing is lost
-//! either: whoever asks for usage has it written down first.
+//! It takes from the stream which buckets have changed, not by how much: every item counts for itself and remembers up
+//! to where that was written down, and writing it down moves both in one transaction. So records may come twice, in any
+//! order and in any batches, from as many aggregators as there are, and usage is the same. Without an aggregator
+//! nothing is lost either: a caller that asks for usage has it written down first.
 //!
 //! | in the stream | what is done |
 //! |---|---|
@@ -13,7 +13,7 @@
 //! | an item is written nearly as often as a partition bears | its bucket is put into twice as many items |
 //!
 //! Buckets are not refilled. In the original that keeps them on the fast path; here the write that takes counts the
-//! credit for the time since the last one itself, so that a refill would be a write that nobody needs.
+//! credit for the time since the last one itself, so that a refill would be a write without use.
 
 mod aggregator;
 mod archive;

@@ -11,11 +11,11 @@ pub enum EventKind {
     Insert,
     /// It was changed.
     Modify,
-    /// It was deleted, by somebody or because it expired.
+    /// It was deleted, by a client or because it expired.
     Remove,
 }
 
-/// A record of the stream, whoever delivers it.
+/// A record of the stream, from any source.
 #[derive(Clone, Debug, PartialEq)]
 pub struct StreamRecord {
     /// What became of the item.

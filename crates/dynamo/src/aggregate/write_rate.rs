@@ -3,7 +3,7 @@
 /// Writes of one item in a second from which on it is put into several: four fifths of what a partition bears.
 const HOT: u64 = 800;
 
-/// How often an item was written, as far as a batch tells.
+/// How often an item was written, as far as a batch shows.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct WriteRate {
     first: Option<WriteSample>,

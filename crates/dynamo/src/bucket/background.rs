@@ -1,4 +1,4 @@
-//! What nobody waits for.
+//! Background work: jobs that no caller waits for.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -13,20 +13,20 @@ use super::item_executor::unique_id;
 use super::item_queue::{ItemOp, ItemQueue, PendingDetached};
 use crate::inner::DynamoInner;
 
-/// How often something that nobody waits for is tried. With the rest in between that is minutes.
+/// How often a background job is tried. With the backoff in between that is minutes.
 const TRIES_MAX: u32 = 200;
 
-/// How long it rests after each try that failed, at most.
+/// The longest backoff after a try that failed.
 const REST_MAX: Duration = Duration::from_secs(5);
 
 const FIRST_REST: Duration = Duration::from_millis(50);
 
-/// Something that nobody waits for.
+/// A job that no caller waits for.
 enum BackgroundJob {
-    /// Who hears what came of it is told once.
+    /// Applies a call. The callback gets the outcome once.
     Apply(Arc<OwnedTransaction>, Mutex<Option<OutcomeCallback>>),
     GiveBack(Address, ItemOp),
-    /// What came of a write, also if nobody writes to the bucket any more.
+    /// Finds out what came of a write, also if no caller writes to the bucket any more.
     FindOut(Address, u32),
     WriteUsage(Address),
     /// More items for a bucket that is written to more often than it bears.
@@ -34,12 +34,12 @@ enum BackgroundJob {
 }
 
 impl DynamoInner {
-    /// Applies a call whose answer nobody waits for.
+    /// Applies a call in the background: no caller waits for its answer.
     pub(crate) fn apply_detached(&self, call: OwnedTransaction) {
         self.hand_over_and_tell(call, Box::new(|_| ()));
     }
 
-    /// As [`apply_detached`](DynamoInner::apply_detached), and `told` hears what came of it.
+    /// As [`apply_detached`](DynamoInner::apply_detached), and `told` is called with the outcome.
     pub(crate) fn hand_over_and_tell(&self, mut call: OwnedTransaction, told: OutcomeCallback) {
         // With an id, what was done of it is not done again with the next try.
         call.id = call.id.or_else(|| Some(OpId(self.new_holder_id())));
@@ -47,7 +47,7 @@ impl DynamoInner {
         self.in_background(BackgroundJob::Apply(Arc::new(call), Mutex::new(Some(told))), unheard);
     }
 
-    /// Has whoever asks after the buckets of a call wait until it was tried.
+    /// Makes callers that ask for the buckets of a call wait until it was tried.
     fn hear_later(&self, call: &OwnedTransaction) -> Vec<Arc<PendingDetached>> {
         let addresses = call.steps().filter_map(|step| Address::of(&step.place).ok());
         let lanes = addresses.map(|address| Arc::clone(&self.buckets.lane(&address).handed_over));
@@ -57,7 +57,7 @@ impl DynamoInner {
         unheard
     }
 
-    /// Waits until what was handed over about the buckets of a call was tried.
+    /// Waits until the detached calls on the buckets of a call were tried.
     pub(crate) async fn await_detached(&self, call: &OwnedTransaction) {
         for address in call.steps().filter_map(|step| Address::of(&step.place).ok()).collect::<Vec<_>>() {
             let handed_over = Arc::clone(&self.buckets.lane(&address).handed_over);
@@ -65,7 +65,7 @@ impl DynamoInner {
         }
     }
 
-    /// Waits until all that was handed over was tried.
+    /// Waits until all detached calls were tried.
     pub(crate) async fn await_all_detached(&self) {
         self.buckets.handed_over.none().await;
     }
@@ -112,7 +112,7 @@ impl DynamoInner {
         self.in_background(BackgroundJob::Double(address.clone()), Vec::new());
     }
 
-    /// Sees to it that what is held ahead is given back once nobody wants it.
+    /// Starts a background task that gives back what is held ahead once no caller wants it.
     pub(super) fn return_when_idle(&self, address: &Address, idle: Span) {
         let lane = self.buckets.lane(address);
         if lane.is_watched.swap(true, Ordering::AcqRel) {

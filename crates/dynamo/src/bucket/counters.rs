@@ -1,8 +1,8 @@
 //! What was used of a bucket, counted beside it.
 //!
-//! The counters of an item only grow; what was written down as usage is remembered beside them, so that whoever
-//! writes it down adds the difference, once. They count for one hour. With the first write of another hour the
-//! difference is put aside under the old one, until somebody writes it down.
+//! The counters of an item only grow; what was written down as usage is remembered beside them, so that each writer of
+//! usage adds the difference, once. They count for one hour. With the first write of another hour the difference is put
+//! aside under the old one, until a process writes it down.
 
 use std::collections::BTreeMap;
 

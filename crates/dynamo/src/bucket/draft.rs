@@ -11,7 +11,7 @@ use super::snapshot::ItemSnapshot;
 
 /// An item as it was seen, and as it will be.
 pub(crate) struct ItemDraft {
-    /// As it was seen; `None` if there is none.
+    /// As it was seen; `None` if there was no item.
     pub(crate) before: Option<ItemSnapshot>,
     /// As it will be.
     pub(crate) after: Option<ItemSnapshot>,
@@ -48,7 +48,7 @@ pub(crate) enum UsageMode {
     /// Not at all.
     Off,
     On,
-    /// It undoes a take, which was an event and then is none.
+    /// It undoes a take, which counted as an event and then no longer does.
     Undo,
     /// As this says: what a process used of what it had taken ahead.
     Counted(Arc<UsageDelta>),

@@ -1,4 +1,4 @@
-//! Doing errands on one bucket.
+//! Executing operations on one bucket.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -14,17 +14,18 @@ use super::snapshot::ItemSnapshot;
 use crate::inner::DynamoInner;
 use crate::service::{Elapsed, Tried};
 
-/// How often a write is made anew because somebody else had written in between.
+/// How often a write is made anew because another writer had written in between.
 const MISSES_MAX: u32 = 100;
 
 /// After how many misses to wait for a moment.
 const MISSES_AT_ONCE: u32 = 2;
 
-/// How long to wait at most after a miss: the more who write at once, the longer, until they come one after the other.
+/// How long to wait at most after a miss: the more clients write at once, the longer, until they come one after the
+/// other.
 const MISS_PAUSES: [Duration; 2] = [Duration::from_millis(4), Duration::from_millis(250)];
 
 impl DynamoInner {
-    /// Has an errand done, by whoever comes first: it and all that came meanwhile, with one write.
+    /// Executes an operation, by the first caller that gets the lock: it and all that queued meanwhile, with one write.
     pub(super) async fn go(
         &self,
         address: &Address,
@@ -52,7 +53,7 @@ impl DynamoInner {
         }
     }
 
-    /// Does errands on a bucket, in order, with one write.
+    /// Executes operations on a bucket, in order, with one write.
     pub(super) async fn work(
         &self,
         address: &Address,
@@ -135,7 +136,7 @@ impl DynamoInner {
         let first = self.buckets.lane(address);
         match state.image() {
             Some(image) => first.set_shards(image.shards),
-            // Without this item there is no such bucket, and whoever makes it makes all of it.
+            // Without this item there is no such bucket, and the caller that makes it makes all of it.
             None if lane.shard() > 0 => {
                 first.set_shards(1);
                 first.state.try_lock().into_iter().for_each(|mut state| state.forget());
@@ -144,7 +145,7 @@ impl DynamoInner {
         }
     }
 
-    /// Where an errand has to go instead, if this is not the place.
+    /// Where an operation has to go instead, if this is not the place.
     fn is_redirected(
         &self,
         lane: &ItemQueue,
@@ -182,7 +183,7 @@ impl DynamoInner {
         })
     }
 
-    /// Whether a verdict on what was seen some time ago still is one. What is written tells itself whether it is.
+    /// Whether a verdict on what was seen some time ago still is one. A write checks that itself.
     fn is_fresh_enough(&self, verdict: &OpResult, draft: &ItemDraft, state: &ItemState) -> bool {
         match verdict {
             OpResult::Denied(_) => draft.now.since(state.seen_at) < self.buckets.settings.refusal_kept,
@@ -222,7 +223,7 @@ impl DynamoInner {
     }
 
     /// Finds out what came of a write whose answer was lost, before anything else is written. What it took is given
-    /// back, because whoever wanted it was told that nothing is known; what else it did is remembered as done.
+    /// back, because its caller got the answer that nothing is known; what else it did is remembered as done.
     pub(super) async fn resolve_unknown(
         &self,
         address: &Address,
@@ -296,7 +297,7 @@ impl ItemOp {
         })
     }
 
-    /// The errand that gives back what this one took.
+    /// The operation that gives back what this one took.
     pub(super) fn reversed(&self, verdict: &OpResult) -> Option<ItemOp> {
         let OpResult::Done(StepOutcome::Taken(taken)) = verdict else { return None };
         let call = self.with_step(|step| {
@@ -309,7 +310,7 @@ impl ItemOp {
             tollgate_store::OwnedTransaction::new(&call)
         });
         let mut call = call.undo(&[StepOutcome::Taken(*taken)])?;
-        // It is tried until it is heard of, and may have been done before.
+        // It is retried until there is an answer, and may have been done before.
         call.id = Some(unique_id());
         let metering = UsageMode::undo(self.metering != UsageMode::Off);
         Some(ItemOp { call: call.into(), step: 0, shards: self.shards, metering })

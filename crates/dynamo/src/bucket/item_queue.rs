@@ -1,4 +1,4 @@
-//! The way to one bucket: one write at a time, and whoever comes meanwhile goes with the next.
+//! The queue of one bucket: one write at a time, and operations that come meanwhile go with the next.
 //!
 //! So an item can remember the last write of a process in one number, and know a write that comes twice from one that
 //! comes once. And a process in which many take from one bucket makes one write for all that came while it was making
@@ -16,13 +16,13 @@ use tollgate_store::{Mutex, OpId, OwnedTransaction, StepOutcome, StoreError};
 use super::draft::UsageMode;
 use super::snapshot::{ItemSnapshot, WCU_FULL};
 
-/// How many go with one write.
+/// How many operations go with one write.
 const TOGETHER_MAX: usize = 64;
 
-/// How many steps are remembered that nobody heard of.
+/// How many steps are remembered whose callers got no answer.
 const UNHEARD_MAX: usize = 256;
 
-/// The way to one item of a bucket.
+/// The queue of one item of a bucket.
 #[derive(Default)]
 pub(crate) struct ItemQueue {
     shard: u32,
@@ -32,17 +32,17 @@ pub(crate) struct ItemQueue {
     pub(crate) state: tokio::sync::Mutex<ItemState>,
     /// The latest time that something was applied at, in microseconds: a clock that steps back is not followed.
     seen: AtomicU64,
-    /// Whether somebody is about to write down its usage.
+    /// Whether a background job is about to write down its usage.
     writes_usage: AtomicBool,
-    /// What was handed over and not yet tried.
+    /// Detached calls that were not yet tried.
     pub(crate) handed_over: Arc<PendingDetached>,
     /// What this process holds ahead, at the first item.
     pub(crate) stash: tokio::sync::Mutex<PrefetchBuffer>,
-    /// Whether somebody sees to it that it is given back.
+    /// Whether a background task watches it, to give back what is held ahead.
     pub(crate) is_watched: AtomicBool,
 }
 
-/// Calls that were handed over and not yet tried: whoever asks after that is answered after them.
+/// Detached calls that were not yet tried: a caller that asks after they were detached is answered after them.
 #[derive(Default)]
 pub(crate) struct PendingDetached {
     count: AtomicUsize,
@@ -77,10 +77,10 @@ pub(crate) struct ItemState {
     seen: LastSeen,
     /// When it was seen.
     pub(crate) seen_at: Tick,
-    /// A write of which nobody knows whether it was made.
+    /// A write of which it is unknown whether it was made.
     pub(crate) unsure: Option<UnknownWrite>,
-    /// Steps that were done though whoever asked was told that nothing is known, by the id of their call: should they be
-    /// asked for again, they are not done again.
+    /// Steps that were done though their callers got the answer that nothing is known, by the id of their call: should
+    /// they be asked for again, they are not done again.
     done_unheard: VecDeque<(OpId, usize, StepOutcome)>,
     pressure: Pressure,
 }
@@ -129,7 +129,7 @@ impl ItemState {
         !matches!(self.seen, LastSeen::Nothing)
     }
 
-    /// This was seen: an item, or that there is none.
+    /// Notes what was seen: an item, or its absence.
     pub(crate) fn saw(&mut self, image: Option<ItemSnapshot>, at: Tick) {
         self.seen = image.map_or(LastSeen::NoItem, |mut image| {
             self.pressure.saw(&mut image, at);
@@ -138,7 +138,7 @@ impl ItemState {
         self.seen_at = at;
     }
 
-    /// A step was done, and nobody heard of it.
+    /// Remembers a step that was done without an answer to its caller.
     pub(crate) fn remember(&mut self, errand: &ItemOp, done: StepOutcome) {
         let Some(id) = errand.call.id else { return };
         if self.done_unheard.len() >= UNHEARD_MAX {
@@ -147,7 +147,7 @@ impl ItemState {
         self.done_unheard.push_back((id, errand.step, done));
     }
 
-    /// What came of an errand that was done though nobody heard of it.
+    /// Returns what came of an operation that was done without an answer to its caller.
     pub(crate) fn remembered(&self, errand: &ItemOp) -> Option<StepOutcome> {
         let is_it =
             |(id, step, _): &&(OpId, usize, StepOutcome)| Some(*id) == errand.call.id && *step == errand.step;
@@ -168,7 +168,7 @@ impl ItemState {
         self.seen = LastSeen::Nothing;
     }
 
-    /// For one who comes later: that there was no item says nothing any more.
+    /// For a later operation: that there was no item says nothing any more.
     pub(crate) fn doubt_absence(&mut self) {
         if matches!(self.seen, LastSeen::NoItem) {
             self.forget();
@@ -176,12 +176,12 @@ impl ItemState {
     }
 }
 
-/// A write of which nobody knows whether it was made.
+/// A write of which it is unknown whether it was made.
 pub(crate) struct UnknownWrite {
     pub(crate) seq: u64,
     /// What it would have done.
     pub(crate) errands: Vec<(ItemOp, OpResult)>,
-    /// The write that undoes it, if nobody knows either whether that was made.
+    /// The write that undoes it, if it is unknown as well whether that was made.
     pub(crate) undone_by: Option<u64>,
 }
 
@@ -204,18 +204,18 @@ pub(crate) enum OpResult {
     Stale,
     /// The bucket is in another number of items.
     Moved,
-    /// Only the whole bucket can tell.
+    /// Only the whole bucket can decide.
     Whole,
 }
 
 impl OpResult {
-    /// Whether time has passed for the bucket: a refusal leaves it as it was, and so does who goes on holding.
+    /// Whether time has passed for the bucket: a refusal leaves it as it was, and so does a renewal.
     pub(crate) fn is_use(&self) -> bool {
         matches!(self, OpResult::Done(done) if !matches!(done, StepOutcome::Renewed(_)))
     }
 }
 
-/// One who waits for what comes of an errand.
+/// An operation in the queue, and where its caller waits for the outcome.
 pub(crate) struct QueuedOp {
     pub(crate) errand: ItemOp,
     answer: oneshot::Sender<Result<OpResult, StoreError>>,
@@ -248,7 +248,7 @@ impl ItemQueue {
         self.seen.fetch_max(now.as_micros(), Ordering::AcqRel);
     }
 
-    /// Whether whoever asks is the one to write down its usage.
+    /// Returns whether the caller is the one to write down its usage.
     pub(crate) fn begin_writing_usage(&self) -> bool {
         !self.writes_usage.swap(true, Ordering::AcqRel)
     }
@@ -261,19 +261,19 @@ impl ItemQueue {
         self.is_watched.load(Ordering::Acquire)
     }
 
-    /// Whether there is a write of which nobody knows whether it was made.
+    /// Returns whether there is a write of which it is unknown whether it was made.
     pub(crate) fn is_unsure(&self) -> bool {
         self.state.try_lock().map_or(true, |state| state.unsure.is_some())
     }
 
-    /// Joins those who wait for the next write, and says where the answer will be.
+    /// Joins the queue for the next write, and returns where the answer will be.
     pub(super) fn join(&self, errand: ItemOp) -> oneshot::Receiver<Result<OpResult, StoreError>> {
         let (answer, answered) = oneshot::channel();
         self.queue.lock().push_back(QueuedOp { errand, answer });
         answered
     }
 
-    /// Those who go with the next write, in the order in which they came.
+    /// The operations that go with the next write, in the order in which they came.
     pub(super) fn next(&self) -> Vec<QueuedOp> {
         let mut queue = self.queue.lock();
         let count = queue.len().min(TOGETHER_MAX);
@@ -282,7 +282,7 @@ impl ItemQueue {
 }
 
 impl QueuedOp {
-    /// Tells what came of it. Whoever does not wait any more had the rest of its call undone.
+    /// Sends the outcome to the waiter. A caller that does not wait any more had the rest of its call undone.
     pub(super) fn answer(self, verdict: Result<OpResult, StoreError>) {
         let _ = self.answer.send(verdict);
     }

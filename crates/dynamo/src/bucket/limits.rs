@@ -11,7 +11,7 @@ use super::BadItem;
 use super::values::{number, read_text, read_unsigned, text};
 use crate::service::Attributes;
 
-/// The limit that the original counts writes with. It is seen by nobody.
+/// The limit that the original counts writes with. It is hidden from callers.
 pub(crate) const WCU: &str = "wcu";
 
 const TEXT: &str = "lt";

@@ -2,8 +2,8 @@
 //!
 //! They are put together, the core does what is to be done as if they were one, and they are shared out again. So a
 //! demand may be larger than a share, what is available is exact, and shares are even afterwards. It costs a write for
-//! each item, and is made again if somebody writes to any of them meanwhile; so it is for what a single item cannot
-//! answer.
+//! each item, and is made again if another client writes to any of them meanwhile; so it is for what a single item
+//! cannot answer.
 
 use std::sync::Arc;
 
@@ -29,13 +29,13 @@ use crate::service::{CallFailure, CancelReason, Elapsed, Tried};
 
 /// What to do to a bucket.
 pub(super) enum MergedOp<'a> {
-    /// An errand, and writes that are made with it or not at all.
+    /// An operation, and writes that are made with it or not at all.
     Do(&'a ItemOp, &'a [Write]),
     /// Share it out to so many items.
     ShareOut(u32),
 }
 
-/// All items of a bucket, as they are, with nobody else in this process writing to them.
+/// All items of a bucket, as they are, with no other task in this process writing to them.
 struct LockedItems<'a> {
     lanes: &'a [Arc<ItemQueue>],
     states: Vec<MutexGuard<'a, ItemState>>,
@@ -111,7 +111,7 @@ impl DynamoInner {
         Ok(LockedItems { lanes, states, images })
     }
 
-    /// Writes all items, and says whether nobody had written to any of them in between.
+    /// Writes all items, and returns whether no other client had written to any of them in between.
     async fn write_all(
         &self,
         address: &Address,

@@ -42,7 +42,7 @@ pub(crate) use stream::Seen;
 pub(crate) use address::Address;
 use item_queue::{ItemQueue, PendingDetached};
 
-/// How many buckets a process remembers. Beyond that, those nobody is using are forgotten and read again when needed.
+/// How many buckets a process remembers. Beyond that, unused ones are forgotten and read again when needed.
 const LANES_MAX: usize = 65_536;
 
 /// How many calls are remembered by their ids.
@@ -61,7 +61,7 @@ pub(crate) struct Buckets {
     seq: AtomicU64,
     /// Whose turn it is among the items of buckets that are in several.
     turn: AtomicU32,
-    /// What was handed over and not yet tried, of any bucket.
+    /// Detached calls that were not yet tried, of any bucket.
     handed_over: Arc<PendingDetached>,
     pub(crate) settings: BucketSettings,
 }

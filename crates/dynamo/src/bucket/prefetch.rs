@@ -15,7 +15,7 @@ use super::item_queue::{ItemOp, OpResult};
 use crate::inner::DynamoInner;
 
 impl DynamoInner {
-    /// Serves an errand from what is held ahead, or takes ahead with it; `None` if it is none for that.
+    /// Serves an operation from what is held ahead, or takes ahead with it; `None` if it cannot be served so.
     pub(super) async fn serve_prefetched(
         &self,
         address: &Address,
@@ -35,7 +35,7 @@ impl DynamoInner {
             return Ok(None);
         }
         let lane = self.buckets.lane(address);
-        // Whoever comes while another portion is being taken waits for it, rather than taking one as well.
+        // A caller that comes while another portion is being taken waits for it, rather than taking one as well.
         let mut stash = lane.stash.lock().await;
         let now = Clock::system().now();
         match asked {

@@ -47,7 +47,7 @@ impl DynamoInner {
         self.await_all_detached().await;
         let start = after.map(|after| self.start_of(namespace, scope, &after)).transpose()?;
         let FoundItems { items, next } = self.find(namespace, scope, start, limit.clamp(1, PAGE_MAX)).await?;
-        // A bucket in several items is told of at its first.
+        // A bucket in several items is listed at its first.
         let firsts: Vec<Address> =
             items.into_iter().filter(|(_, shard)| *shard == 0).map(|(address, _)| address).collect();
         let mut statuses = Vec::new();

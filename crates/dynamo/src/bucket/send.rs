@@ -27,7 +27,7 @@ pub(crate) enum WriteResult {
 pub(crate) enum GivenUp {
     /// It was not made.
     NotMade(StoreError),
-    /// Nobody knows whether it was made.
+    /// It is unknown whether it was made.
     Unsure(u64, StoreError),
 }
 

@@ -1,8 +1,8 @@
-//! Which item of a bucket an errand goes to, and when there have to be more of them.
+//! Which item of a bucket an operation goes to, and when there have to be more of them.
 //!
 //! A take goes to any of them, and remembers which in the last bits of when it was taken; so what is given back goes to
-//! where it came from, whoever gives it back. When the number of items doubles, what was taken from an item may be given
-//! back to it or to the one that was made of its half: both are right.
+//! where it came from, whichever process gives it back. When the number of items doubles, what was taken from an item
+//! may be given back to it or to the one that was made of its half: both are right.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -22,7 +22,7 @@ use crate::service::Elapsed;
 /// The most items that a bucket is in, and a power of two: the last bits of a time say which.
 pub(crate) const SHARDS_MAX: u32 = 32;
 
-/// How often an errand is sent elsewhere because the number of items has changed.
+/// How often an operation is sent elsewhere because the number of items has changed.
 const MOVES_MAX: usize = 16;
 
 /// How often it is tried to split a bucket so that each half gets its part. After that the new half begins with nothing,
@@ -30,7 +30,7 @@ const MOVES_MAX: usize = 16;
 const SPLITS_MAX: usize = 3;
 
 impl DynamoInner {
-    /// Has an errand done: by what is held ahead, or where it belongs.
+    /// Executes an operation: by what is held ahead, or where it belongs.
     pub(super) async fn route(&self, address: &Address, errand: ItemOp) -> Result<OpResult, StoreError> {
         match self.serve_prefetched(address, &errand).await? {
             Some(verdict) => Ok(verdict),
@@ -38,7 +38,7 @@ impl DynamoInner {
         }
     }
 
-    /// Has an errand done where it belongs.
+    /// Executes an operation where it belongs.
     pub(super) async fn routed(&self, address: &Address, errand: ItemOp) -> Result<OpResult, StoreError> {
         let watch = Elapsed::start();
         for _ in 0..MOVES_MAX {
@@ -60,7 +60,7 @@ impl DynamoInner {
         }
     }
 
-    /// In how many items a bucket is; 0 if there is none.
+    /// In how many items a bucket is; 0 if there is no such bucket.
     pub(crate) async fn count_shards(
         &self,
         namespace: &str,
@@ -77,7 +77,7 @@ impl DynamoInner {
         self.buckets.turn.fetch_add(1, Ordering::Relaxed) % shards
     }
 
-    /// Doubles the items of a bucket, unless somebody was quicker or its limits cannot be shared out any further.
+    /// Doubles the items of a bucket, unless another writer was quicker or its limits cannot be shared out any further.
     ///
     /// # Errors
     ///
@@ -124,7 +124,7 @@ impl DynamoInner {
         let parts = parts.collect::<Result<Vec<_>, StoreError>>()?;
         match self.service.transact(parts).await {
             Ok(()) => self.buckets.lane(address).set_shards(shards * 2),
-            // Somebody was quicker.
+            // Another writer was quicker.
             Err(crate::service::CallFailure::Canceled(_)) => {}
             Err(failure) => return Err(failure.store_error()),
         }

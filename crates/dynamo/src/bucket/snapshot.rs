@@ -249,7 +249,7 @@ pub(crate) fn key(address: &Address, shard: u32) -> Attributes {
         .collect()
 }
 
-/// The thousandths of each meter; 0 for what is none.
+/// The thousandths of each meter; 0 for a part that is no meter.
 fn credits(parts: &[Part]) -> Vec<i128> {
     let credit = |part: &Part| if let Part::Credit { millis, .. } = part { *millis } else { 0 };
     parts.iter().map(credit).collect()

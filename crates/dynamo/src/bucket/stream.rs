@@ -42,7 +42,7 @@ impl Seen {
     ///
     /// # Errors
     ///
-    /// [`BadItem`] if it is none of ours, however often it is looked at.
+    /// [`BadItem`] if it is not one of ours, however often it is read.
     pub(crate) fn of(attributes: &Attributes) -> Result<Seen, BadItem> {
         let partition = read_text(attributes.get("PK")).unwrap_or_default();
         let (address, shard) =

@@ -20,7 +20,7 @@ use crate::inner::DynamoInner;
 use crate::records;
 use crate::service::{CallFailure, CancelReason, Elapsed, Tried};
 
-/// A bucket of a call that nobody else in this process may write to meanwhile.
+/// A bucket of a call that no other task in this process may write to meanwhile.
 struct LockedItem<'a> {
     address: &'a Address,
     lane: &'a ItemQueue,
@@ -127,7 +127,7 @@ impl DynamoInner {
         Ok(TxnOutcome::Done(done.collect()))
     }
 
-    /// Waits until nobody else in this process writes to the buckets. Everybody waits in the same order.
+    /// Waits until no other task in this process writes to the buckets. All tasks wait in the same order.
     async fn sit<'a>(
         &self,
         trip: &'a PendingTxn,
@@ -286,7 +286,7 @@ impl DynamoInner {
         }
     }
 
-    /// Nobody knows whether the transaction was made; each bucket will find out by itself.
+    /// Notes that it is unknown whether the transaction was made; each bucket will find out by itself.
     fn leave_unsure(
         &self,
         trip: &PendingTxn,

@@ -5,9 +5,9 @@
 //! taken, and not so much that it would have been full in between. So those who take from one bucket at once do not
 //! get in each other's way, and nothing is admitted that the core would not admit.
 //!
-//! Time: a relative write leaves the item as of when it was, and credit that is owed for the time since is counted by
-//! whoever looks. Only where a meter has become full meanwhile must the time be moved, because what it would have
-//! gained beyond is lost.
+//! Time: a relative write leaves the item as of when it was, and each reader counts the credit that is owed for the
+//! time since. Only where a meter has become full meanwhile must the time be moved, because what it would have gained
+//! beyond is lost.
 
 use tollgate_core::{Limit, MILLIS, Part, Rate};
 
@@ -250,7 +250,7 @@ impl MeterDelta<'_> {
         let name = |suffix: &str| format!("b_{}_{suffix}", self.limit.name());
         let credit = name("tk");
         if moves_time && self.is_full() {
-            // What is given back to a full one is lost, but when in between it was full nobody can say.
+            // What is given back to a full one is lost, but when in between it was full is unknown.
             if self.says.given_back > 0 {
                 return None;
             }
@@ -309,7 +309,8 @@ fn count(expression: &mut Expression, before: &ItemSnapshot, after: &ItemSnapsho
             is_any = true;
         }
     }
-    // Whoever begins another hour puts aside what was counted by then; nothing may be counted to the old one after that.
+    // The write that begins another hour puts aside what was counted by then; nothing may be counted to the old one
+    // after that.
     if let Some(hour) = is.hour.filter(|_| is_any) {
         expression.require("uh", "=", number(hour));
     }

@@ -54,7 +54,8 @@ fn work_out(write: &Write, there: Option<Item>) -> Write {
     let mut tests = tests.clone();
     for field in mixed {
         match (before.get(field), after.get(field)) {
-            // Where there was no set yet nothing can be tested, but adding to it is the same whoever else does.
+            // Where there was no set yet nothing can be tested, but adding to it gives the same result if other writers
+            // add too.
             (None, Some(Value::Set(members))) => {
                 changes.extend(members.iter().map(|member| Change::Include(field.into(), member.clone())));
             }

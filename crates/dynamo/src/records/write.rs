@@ -27,7 +27,7 @@ const OLD: ReturnValuesOnConditionCheckFailure = ReturnValuesOnConditionCheckFai
 /// What a change assumes of the record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Assumed {
-    /// It has not expired: it is changed where it is, or made if there is none.
+    /// It has not expired: it is changed where it is, or created if it is missing.
     NotExpired,
     /// It has expired, and nothing is left of it: it is put anew.
     Expired,

@@ -76,7 +76,7 @@ where
     CallFailure::Trouble(trouble, waited)
 }
 
-/// An answer that is none of the service's: that of something in between, or one that was cut off.
+/// An answer that did not come from the service: that of something in between, or one that was cut off.
 fn unreadable(status: u16) -> ServiceError {
     if status >= 500 {
         return ServiceError::Server(status);
@@ -126,7 +126,7 @@ fn reasons(reasons: Vec<CancellationReason>, table: &str) -> Result<Vec<CancelRe
     let failed = |reason: &CancellationReason| code(reason) == "ConditionalCheckFailed";
     if !reasons.iter().any(failed) {
         let stop = reasons.iter().find(|reason| !matches!(code(reason).as_str(), "" | "None"));
-        // Without a word on the items it is as good as a conflict: nothing was written.
+        // Without a word on the items it counts as a conflict: nothing was written.
         return Err(stop.map_or(ServiceError::Conflict, |reason| {
             by_code(&code(reason), reason.message.as_deref(), 400, table)
         }));

@@ -145,7 +145,7 @@ impl TableService {
         self.with_retries(write).await.map(drop)
     }
 
-    /// Runs a future that whoever awaits it works on, in any executor or thread.
+    /// Runs a future on the task that awaits it, in any executor or thread.
     ///
     /// # Cancel safety
     ///

@@ -62,7 +62,7 @@ impl RetrySchedule {
 
 /// Anything from 0 to 1: those who failed together must not come back together.
 fn fraction() -> f64 {
-    // Without randomness half of the pause is as good as any.
+    // Without randomness half of the pause will do.
     let random = getrandom::u32().unwrap_or(u32::MAX / 2);
     f64::from(random) / f64::from(u32::MAX)
 }

@@ -56,7 +56,7 @@ fn of_old_events() -> World {
     for entity in ["user-1", "user-2"] {
         world.limiter.catalog().create_entity(NewEntity::new(entity)).wait().expect("the world can be made");
     }
-    // Events are kept for ninety days unless somebody says otherwise.
+    // Events are kept for ninety days by default.
     world.wait(91 * 86_400);
     world.engine.delete_expired().expect("the world can be made");
     world

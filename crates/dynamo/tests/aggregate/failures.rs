@@ -11,7 +11,7 @@ fn a_bucket_that_fails_fails_its_own_records_from_the_first_on() {
     world.take("user-1", 10);
     world.take("user-2", 10);
     world.take("user-1", 10);
-    // Something that nobody can add to.
+    // A value that no writer can add to.
     let namespace = world.limiter.catalog().namespace_id();
     let key = ItemKey::new(format!("{namespace}/USAGE#user-1"), "#USAGE#gpt-4#daily#2026-11-15T00:00:00Z");
     let broken = Write::Change(key.clone(), vec![Change::Set("tpm".into(), Value::Text("x".into()))], vec![]);

@@ -1,4 +1,4 @@
-//! Buckets that are hot are put into more items before anybody is throttled.
+//! Buckets that are hot are put into more items before any caller is throttled.
 
 use aws_sdk_dynamodb::types::AttributeValue;
 

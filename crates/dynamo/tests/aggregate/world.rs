@@ -1,4 +1,4 @@
-//! A table with a limiter on it, whose clock is turned by hand, and its stream.
+//! A table with a limiter on it, on a manual clock, and its stream.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -26,8 +26,8 @@ pub(crate) fn traces(here: u64) -> u64 {
     if endpoint().is_some() { here.div_ceil(8) } else { here }
 }
 
-/// A client over HTTP, for which it is as late as a clock says: the time of tests is turned by hand, and the store goes by
-/// the time of the service.
+/// A client over HTTP, for which it is as late as a clock says: tests run on a manual clock, and the store goes by the
+/// time of the service.
 pub(crate) fn client(clock: Clock) -> SharedHttpClient {
     SharedHttpClient::new(Dated { client: Builder::new().build_http(), clock })
 }
@@ -51,8 +51,9 @@ impl HttpClient for Dated<SharedHttpClient> {
 
 impl HttpConnector for Dated<SharedHttpConnector> {
     fn call(&self, request: HttpRequest) -> HttpConnectorFuture {
-        // ministack 1.5 deletes by its own clock, every minute, what has expired: records of usage that are old by its time
-        // and new by that of the test. So it never hears that anything expires; whether it did is the store's business.
+        // ministack 1.5 deletes by its own clock, every minute, what has expired: records of usage that are old by its
+        // time and new by that of the test. So it never gets the request to expire anything; whether it did is the
+        // store's business.
         if request.headers().get("x-amz-target") == Some("DynamoDB_20120810.UpdateTimeToLive") {
             let answer = r#"{"TimeToLiveSpecification":{"AttributeName":"ttl","Enabled":true}}"#;
             let status = StatusCode::try_from(200).expect("it is a status");

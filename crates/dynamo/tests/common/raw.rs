@@ -1,4 +1,4 @@
-//! The table as a program sees it that is none of ours: calls of the SDK, and what the original writes with them.
+//! The table as a program sees it that is not ours: calls of the SDK, and what the original writes with them.
 
 use std::collections::HashMap;
 use std::future::Future;

@@ -8,7 +8,7 @@ use crate::schema;
 const START: Tick = Tick::from_secs(1_800_000_000);
 const AN_HOUR: u64 = 3_600;
 
-/// A file, and a host whose clocks are turned by hand.
+/// A file, and a host with manual clocks.
 struct ClockFixture {
     file: Connection,
     monotonic: ManualClock,

@@ -1,4 +1,4 @@
-//! Other processes: the test binary itself, told by its environment what to be.
+//! Other processes: the test binary itself, whose environment says what to be.
 
 use std::io::{BufRead, BufReader, Lines};
 use std::path::{Path, PathBuf};
@@ -7,7 +7,7 @@ use std::process::{Child, ChildStdout, Command, Stdio};
 const ROLE: &str = "TOLLGATE_TEST_ROLE";
 const FILE: &str = "TOLLGATE_TEST_FILE";
 
-/// What this process is to be, and with which file. `None` if it is none of these processes.
+/// What this process is to be, and with which file. `None` if it is not one of these processes.
 pub fn role() -> Option<(String, PathBuf)> {
     Some((std::env::var(ROLE).ok()?, std::env::var_os(FILE)?.into()))
 }
@@ -55,7 +55,7 @@ impl Drop for Process {
     }
 }
 
-/// Says something to who started this process. In one write, so that a line is said or not.
+/// Says something to the process that started this one. In one write, so that a line is said or not.
 pub fn say(what: &str) {
     use std::io::Write;
     // In front of it the test harness may have written without an end of line.

@@ -42,7 +42,7 @@ impl Drop for Folder {
     }
 }
 
-/// Writes a file that nobody else may write to, whatever files are made like here.
+/// Writes a file that no other user may write to, whatever files are made like here.
 pub fn write_own(path: &Path, bytes: &[u8]) {
     std::fs::write(path, bytes).expect("it can be written");
     #[cfg(unix)]
@@ -53,7 +53,7 @@ pub fn write_own(path: &Path, bytes: &[u8]) {
     }
 }
 
-/// A store whose clock is turned by hand.
+/// A store with a manual clock.
 pub fn open_at(path: &Path, hands: &ManualClock) -> FileStore {
     FileStore::builder(path).clock(hands.clock()).build().expect("the file can be opened")
 }

@@ -12,7 +12,7 @@ use tollgate_provider::{Hint, Response};
 /// 2026-11-15T12:00:00Z.
 pub(crate) const NOON: u64 = 1_794_744_000;
 
-/// A provider that is up, by a clock that is turned by hand.
+/// A provider that is up, with a manual clock.
 pub(crate) struct Up {
     pub(crate) provider: MockProvider,
     pub(crate) clock: ManualClock,

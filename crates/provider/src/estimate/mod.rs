@@ -22,7 +22,7 @@ use request::EstimatedRequest;
 
 pub use learned::Accuracy;
 
-/// How many models are told apart. Further ones are learned together.
+/// How many models are distinguished. Further ones are learned together.
 pub const MODELS_MAX: usize = 64;
 
 /// Names of models beyond this many bytes are learned together.
@@ -165,7 +165,7 @@ impl Estimator {
         Estimate { input, output, output_max, model, counted: request.input, answers: request.answers }
     }
 
-    /// What is learned stays sound if somebody panics in between: it is numbers only.
+    /// Locks the models. What is learned stays sound if a thread panics in between: it is numbers only.
     fn models(&self) -> MutexGuard<'_, HashMap<Arc<str>, LearnedModel>> {
         self.models.lock().unwrap_or_else(PoisonError::into_inner)
     }

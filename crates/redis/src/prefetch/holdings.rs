@@ -8,7 +8,7 @@ use tollgate_store::{BucketRef, Key, Mutex, Scope};
 pub(super) struct PrefetchedBucket {
     pub(super) namespace: String,
     pub(super) key: Key,
-    /// Whoever comes while a portion is being taken waits for it, rather than taking one as well.
+    /// A caller that comes while a portion is being taken waits for it, rather than taking one as well.
     pub(super) stash: Arc<tokio::sync::Mutex<PrefetchBuffer>>,
 }
 
@@ -21,7 +21,8 @@ impl PrefetchedBuckets {
         self.0.lock().get(name).cloned()
     }
 
-    /// What is held ahead of a bucket, and whether that is a new one, which somebody has to look after.
+    /// Returns what is held ahead of a bucket, and whether that is a new one, for which the caller has to start the
+    /// idle watch.
     pub(super) fn make(&self, name: &[u8], place: &BucketRef<'_>) -> (Arc<PrefetchedBucket>, bool) {
         let mut holdings = self.0.lock();
         if let Some(holding) = holdings.get(name) {
@@ -42,7 +43,7 @@ impl PrefetchedBuckets {
         self.0.lock().values().filter(is_wanted).cloned().collect()
     }
 
-    /// Forgets one of which nothing is held, unless somebody else has it at hand.
+    /// Forgets one of which nothing is held, unless another task has a reference to it.
     pub(super) fn remove(&self, name: &[u8], holding: Arc<PrefetchedBucket>) -> bool {
         const MINE_AND_THE_MAP: usize = 2;
         let mut holdings = self.0.lock();

@@ -38,7 +38,7 @@ impl Prefetcher {
         self.prefetch
     }
 
-    /// Whoever asks again with the id of a call is answered anew.
+    /// Forgets a call: a caller that asks again with its id is answered anew.
     pub(crate) fn forget_call(&self, id: u128) {
         self.known.forget(id);
     }
@@ -91,7 +91,7 @@ impl RedisInner {
         }
     }
 
-    /// Sees to it that what is held ahead of a bucket is given back once nobody wants it.
+    /// Starts a background task that gives back what is held ahead of a bucket once no caller wants it.
     fn return_when_idle(&self, name: Vec<u8>, prefetch: Prefetch) {
         let this = self.this.clone();
         self.service.workers.handle().spawn(async move {
@@ -123,7 +123,7 @@ impl RedisInner {
             let is_taken = match found {
                 Ok(TxnOutcome::Done(_)) => true,
                 Ok(_) => false,
-                // Nobody knows. What was taken fills up again by itself.
+                // Whether it was taken is unknown. What was taken fills up again by itself.
                 Err(StoreError::Unavailable(..)) => return,
                 Err(_) => false,
             };

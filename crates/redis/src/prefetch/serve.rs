@@ -168,7 +168,7 @@ impl RedisInner {
         prefetch: Prefetch,
         place: &QueuePlace,
     ) -> Result<Option<Vec<StepOutcome>>, StoreError> {
-        // Whoever has one at hand keeps it from being forgotten.
+        // A reference to a holding keeps it from being forgotten.
         let holdings: Vec<_> = call
             .steps()
             .zip(&parts)
@@ -230,7 +230,7 @@ impl RedisInner {
                 self.find_out(portion, told, asked);
                 Err(error)
             }
-            // Without anything ahead it may still fit, and whatever is wrong is told by the call itself.
+            // Without anything ahead it may still fit, and whatever is wrong is reported by the call itself.
             _ => {
                 for ((part, stash), mut counted) in parts.iter().zip(&mut stashes).zip(told) {
                     counted.remove_take(&part.costs);

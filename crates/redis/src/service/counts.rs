@@ -14,7 +14,7 @@ pub struct ServerErrorCounts {
     pub timeouts: u64,
     /// Servers that could not serve: loading, replicas, a cluster in between.
     pub busy: u64,
-    /// Scripts that a server had to be told again.
+    /// Scripts that had to be sent to a server again.
     pub scripts: u64,
     /// Whatever else.
     pub others: u64,

@@ -1,7 +1,7 @@
 //! The connection: one for all calls, to whichever server answers for the store just now.
 //!
-//! All keys of a store are in one slot, so in a cluster too there is one server to talk to. Which one that is, is learnt
-//! from whoever is asked and says that it is another one.
+//! All keys of a store are in one slot, so in a cluster too there is one server to talk to. A server that is asked and
+//! is not that one says which one it is.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
@@ -30,7 +30,7 @@ pub(crate) struct RedisConnection {
     told: Mutex<Option<Node>>,
     /// A node of a cluster that the slot is on its way to.
     asked: Mutex<Option<(Node, MultiplexedConnection)>>,
-    /// Held by whoever makes a connection, so that one is made and not many.
+    /// Held by the task that makes a connection, so that one is made and not many.
     making: tokio::sync::Mutex<()>,
     /// Which of the hosts is next.
     turn: AtomicUsize,
@@ -61,7 +61,7 @@ impl RedisConnection {
         &self.url
     }
 
-    /// Sends a command once, to the server that is known; one that is told of another server is sent there.
+    /// Sends a command once, to the server that is known; if that names another server, sends it there.
     ///
     /// # Cancel safety
     ///
@@ -106,7 +106,7 @@ impl RedisConnection {
         }
     }
 
-    /// The connection, which is made if there is none.
+    /// The connection, which is made if it is missing.
     pub(crate) async fn connected(&self) -> Result<Connected, ServerError> {
         if let Some(connected) = self.current.lock().clone() {
             return Ok(connected);
@@ -174,7 +174,7 @@ impl RedisConnection {
             ServerError::Lost(why) => ServerError::NoConnection(shown(node), why),
             trouble => trouble,
         };
-        // Whoever connects says no more than it has to.
+        // A client that connects says no more than it has to.
         let settings = settings.set_skip_set_lib_name();
         let info = address.into_connection_info().map_err(of)?.set_redis_settings(settings);
         let client = self.client(info).map_err(of)?;

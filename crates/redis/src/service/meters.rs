@@ -12,10 +12,10 @@ const PATTERN: &str = include_str!("../lua/meters.lua");
 /// How long the head of a bucket is.
 const HEAD: usize = 33;
 
-/// How many shapes are written out at most. A server keeps all scripts that it was ever told.
+/// How many shapes are written out at most. A server keeps all scripts that it ever got.
 const SHAPES_MAX: usize = 64;
 
-/// For how many buckets a script is written out at most: Lua has room for two hundred locals.
+/// For how many buckets a script is written out at most: Lua allows two hundred locals.
 const STEPS_MAX: usize = 16;
 
 /// The scripts for calls that take from meters only, by how many limits each of their buckets has.
@@ -26,7 +26,7 @@ pub(crate) struct Meters {
     known: Mutex<HashMap<Vec<usize>, Arc<LoadedScript>>>,
 }
 
-/// Who tells the time.
+/// Where the time comes from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ScriptClock {
     /// The server, by whose time buckets are forgotten too.

@@ -165,12 +165,12 @@ impl RedisService {
         Ok(())
     }
 
-    /// The time as scripts are told it: nothing if the server's counts.
+    /// The time as scripts get it: nothing if the server's counts.
     pub(crate) fn now(&self) -> String {
         self.time.given().map_or_else(String::new, |now| now.as_micros().to_string())
     }
 
-    /// A future that whoever polls it works on, with timers and connections of the runtime.
+    /// Wraps a future that its caller polls, with timers and connections of the runtime.
     pub(crate) fn within<F: Future>(&self, future: F) -> Within<F> {
         Within::new(self.workers.handle().clone(), future)
     }
@@ -178,6 +178,6 @@ impl RedisService {
 
 /// Anything from 0 to 1: those who failed together must not come back together.
 fn fraction() -> f64 {
-    // Without randomness half of the pause is as good as any.
+    // Without randomness half of the pause will do.
     f64::from(getrandom::u32().unwrap_or(u32::MAX / 2)) / f64::from(u32::MAX)
 }

@@ -81,7 +81,8 @@ fn a_process_whose_first_thread_has_ended_keeps_its_slot_in_a_file() {
 
 const AN_HOUR: Span = Span::from_secs(3_600);
 
-/// A process whose clock shows [`START`], and that takes the slot and then asks whether it has it still, whenever it is told to.
+/// Starts a process whose clock shows [`START`], and that takes the slot and then asks on demand whether it still has
+/// it.
 fn one_who_holds(open: &impl Fn(Clock) -> Arc<dyn Backend>, board: &Board) -> Forked {
     let process = fork(|| {
         let clock = ManualClock::at(START).clock();

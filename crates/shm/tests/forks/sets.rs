@@ -42,7 +42,7 @@ fn an_acquire_in_a_forked_process_ends_though_a_thread_of_its_parent_waits_for_a
             );
             let waited = set.acquire(demand! { it: 1 }).timeout(SHORT).wait();
             assert!(matches!(waited, Err(AcquireError::TimedOut { .. })));
-            // The timer has to start again for a wait that is not seen to be in vain at once.
+            // The timer has to start again for a wait that is not known at once to exceed its timeout.
             let held = LimitSet::new([Limit::resource("it", 1)]).expect("it is valid");
             let _lease = held.acquire(demand! { it: 1 }).wait().expect("it is free");
             let waited = held.acquire(demand! { it: 1 }).timeout(SHORT).wait();

@@ -49,7 +49,7 @@ pub fn open(folder: &Path) -> ShmStore {
     ShmStore::builder("x").folder(folder).build().expect("it can be opened")
 }
 
-/// The same, whose clock is turned by hand.
+/// The same, with a manual clock.
 pub fn open_at(folder: &Path, hands: &ManualClock) -> ShmStore {
     ShmStore::builder("x").folder(folder).clock(hands.clock()).build().expect("it can be opened")
 }

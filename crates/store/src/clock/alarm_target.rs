@@ -5,12 +5,12 @@ use std::sync::{Arc, Weak};
 use super::Alarm;
 use super::corrected::CorrectedAlarm;
 
-/// Somebody to wake, unless they are gone by then.
+/// What an alarm wakes, unless it is gone by then.
 #[derive(Clone)]
 pub(crate) enum AlarmTarget {
-    /// An alarm that somebody else owns.
+    /// An alarm that has another owner.
     Alarm(Weak<dyn Alarm>),
-    /// An alarm of a corrected clock, which nobody else owns. It is gone when what it rings is.
+    /// An alarm of a corrected clock, which has no other owner. It is gone when what it rings is.
     Waiting(Arc<CorrectedAlarm>),
 }
 

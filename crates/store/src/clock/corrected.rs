@@ -76,7 +76,7 @@ impl CorrectedAlarm {
         self.alarm.strong_count() == 0
     }
 
-    /// Rings if it is time, or sees to it that it is looked at again.
+    /// Rings if it is time, or sets an alarm to look again.
     fn wait(self: Arc<Self>) {
         let Some(alarm) = self.alarm.upgrade() else { return };
         let now = self.clock.base.now();

@@ -33,7 +33,7 @@ impl HostClock {
         HostClock { wall: Wall::System(secs * 1_000_000), ..HostClock::system() }
     }
 
-    /// Returns the clocks of a host that a test turns by hand.
+    /// Returns the clocks of a host with manual clocks, which a test sets.
     #[doc(hidden)]
     pub fn manual(monotonic: &ManualClock, wall: &ManualClock, boot: &str) -> HostClock {
         HostClock { monotonic: monotonic.clock(), wall: Wall::Manual(wall.clone()), boot: boot.into() }

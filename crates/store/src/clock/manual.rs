@@ -1,4 +1,4 @@
-//! A clock that a test turns by hand.
+//! A manual clock, which a test sets.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -46,7 +46,7 @@ impl ManualClock {
         self.0.lock().waiting.len()
     }
 
-    /// When the next alarm will ring, if any is set. It may be that of somebody who has gone.
+    /// When the next alarm will ring, if any is set. Its target may be gone.
     pub fn next_alarm(&self) -> Option<Tick> {
         self.0.lock().waiting.first_key_value().map(|((at, _), _)| *at)
     }
@@ -89,7 +89,7 @@ impl Hands {
         None
     }
 
-    /// The next alarm to ring on the way to `target`. If there is none `target` is reached, under the same lock,
+    /// Returns the next alarm to ring on the way to `target`. Without one `target` is reached, under the same lock,
     /// so that an alarm set meanwhile either is seen here or sees the new time.
     fn next_until(&self, target: Tick) -> Option<(Tick, AlarmTarget)> {
         let mut alarms = self.lock();

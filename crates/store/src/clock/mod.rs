@@ -1,4 +1,4 @@
-//! Time: the system's, or one that a test turns by hand.
+//! Time: the system's, or a manual clock that a test sets.
 
 mod alarm_target;
 mod corrected;

@@ -57,8 +57,8 @@ pub fn backend<B: Backend>(traces: u64, open: impl Fn(Clock) -> B) {
     backend::run(traces, &open);
 }
 
-/// Checks that a store keeps records of usage for as long as it is told: `open` makes one that keeps them for as long as its
-/// second argument says.
+/// Checks that a store keeps records of usage for as long as it is configured to: `open` makes one that keeps them for
+/// as long as its second argument says.
 ///
 /// # Panics
 ///

@@ -72,7 +72,7 @@ impl Model {
         }
     }
 
-    /// The bucket of a step. A take puts its limits in force, and what charges makes a bucket if there is none.
+    /// The bucket of a step. A take puts its limits in force, and a step that charges makes a bucket if none exists.
     fn place_for(&self, step: &Step<'_>, now: Tick) -> Option<ModelBucket> {
         let known = self.buckets.get(&address(&step.place)).cloned();
         match &step.op {

@@ -24,7 +24,7 @@ const SWEPT_WHEN_FULL: usize = 16;
 type CellAndTally = (Option<Arc<BucketCell>>, Option<Arc<Tally>>);
 
 impl NamespaceTable {
-    /// The tally of a cell, made if there is none; `None` if the bucket was forgotten.
+    /// Returns the tally of a cell, made if it does not exist; `None` if the bucket was forgotten.
     pub(super) fn tally(&self, cell: &BucketCell, limits: &Limits, at: Tick) -> Option<Arc<Tally>> {
         self.tally_if(cell.key(), limits, at, || !cell.is_gone())
     }
@@ -73,7 +73,7 @@ impl NamespaceTable {
         tallies.sweep(steps, which, now, |key| self.hash(key))
     }
 
-    /// Writes down what was counted in earlier hours, and drops the tallies that nobody has.
+    /// Writes down what was counted in earlier hours, and drops the tallies that no caller has.
     pub(super) fn sweep_all_tallies(&self, now: Tick) {
         for shard in self.all_tallies() {
             let sweep = || {

@@ -37,7 +37,7 @@ pub struct Memory {
     clock: Clock,
     keys_max: usize,
     usage_retention: UsageRetention,
-    /// A process that was forked off has its own. A call that its parent remembers is none of its own.
+    /// A process that was forked off has its own. A call that its parent remembers is not one of its own.
     spaces: PerProcess<Mutex<NamespaceTables>>,
     recent: PerProcess<Dedup>,
     records: Arc<RecordTable>,
@@ -130,7 +130,7 @@ impl Memory {
         space
     }
 
-    /// The cell of a bucket, which stays in place for as long as somebody has it.
+    /// The cell of a bucket, which stays in place for as long as a caller has it.
     ///
     /// # Errors
     ///
@@ -139,7 +139,7 @@ impl Memory {
         self.space(place.namespace).cell(place.key, place.limits, self.clock.now())
     }
 
-    /// Whoever calls this holds no lock.
+    /// Follows up for each cell. The caller holds no lock.
     fn follow_up(&self, afters: Afters) {
         afters.into_iter().for_each(|(cell, after)| cell.follow_up(after, &self.clock));
     }

@@ -13,7 +13,7 @@ use crate::sync::Mutex;
 use crate::usage::UsageRetention;
 use crate::{BucketCell, Key, PerProcess, StoreError, generation};
 
-/// Seeded, so that nobody can choose keys that meet in one place.
+/// Seeded, so that no client can choose keys that collide in one place.
 #[cfg(not(loom))]
 use foldhash::fast::RandomState as Hasher;
 
@@ -40,7 +40,7 @@ pub struct NamespaceTable {
     pub(super) keys: AtomicUsize,
     hasher: Hasher,
     tables: PerProcess<Box<[Mutex<CellTable>]>>,
-    /// What is counted of metered buckets, in shards of the same keys. Whoever wants both locks the cells first.
+    /// What is counted of metered buckets, in shards of the same keys. A thread that wants both locks the cells first.
     counted: PerProcess<Box<[Mutex<Tallies>]>>,
     /// Where it is written down.
     pub(super) records: Arc<RecordTable>,
@@ -83,7 +83,7 @@ impl NamespaceTable {
         self.len() == 0
     }
 
-    /// The cell of a key, made if there is none, under `limits` from now on.
+    /// Returns the cell of a key, made if it does not exist, under `limits` from now on.
     ///
     /// # Errors
     ///
@@ -104,14 +104,14 @@ impl NamespaceTable {
         self.shard(self.hash(key.as_bytes())).lock().fresh_as_of() >= taken
     }
 
-    /// Drops a cell that was made for a call that came to nothing, if nobody else has found it since.
+    /// Drops a cell that was made for a call that came to nothing, if no other caller has found it since.
     pub(crate) fn drop_unused(&self, key: &Key, now: Tick) {
         let hash = self.hash(key.as_bytes());
         let forgotten = self.shard(hash).lock().drop_unused(hash, key.as_bytes(), now);
         self.keys.fetch_sub(usize::from(forgotten), Ordering::Relaxed);
     }
 
-    /// Drops every bucket that equals a fresh one and that nobody has, and says how many those were.
+    /// Drops every bucket that equals a fresh one and that no caller has, and returns how many those were.
     ///
     /// There is no need to call it for new keys to fit: each of them sweeps a little. It frees the memory of a
     /// burst of keys that was not followed by others; whether the allocator gives it back to the system is up to
@@ -163,7 +163,8 @@ impl NamespaceTable {
         Ok(result)
     }
 
-    /// Whoever asks has a shard locked, so that nothing is made in it after the namespace was closed.
+    /// Returns an error if the namespace was closed. The caller has a shard locked, so that nothing is made in it
+    /// after that.
     #[cold]
     fn check_open(&self) -> Result<(), StoreError> {
         if self.closed.load(Ordering::Relaxed) {
@@ -174,7 +175,7 @@ impl NamespaceTable {
 
     /// Counts a new key, and answers whether there is room for it.
     ///
-    /// It stays counted while room is looked for, so that what is swept for it is taken by nobody else.
+    /// It stays counted while room is looked for, so that no other caller takes what is swept for it.
     #[cold]
     fn make_room(&self, table: &mut CellTable, now: Tick) -> bool {
         let is_full = self.keys.fetch_add(1, Ordering::Relaxed) >= self.keys_max;

@@ -26,7 +26,7 @@ impl NamespaceTable {
     /// Makes no cell any more.
     pub(super) fn close(&self) {
         self.closed.store(true, Ordering::Relaxed);
-        // Whoever had a shard locked before this may not have seen it, and is waited for.
+        // A thread that had a shard locked before this may not have seen it, so this waits for it.
         self.shards().iter().for_each(|shard| drop(shard.lock()));
         self.records.wait_for_writer();
     }

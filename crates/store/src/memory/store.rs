@@ -42,7 +42,7 @@ impl Store for Memory {
     }
 
     fn apply_detached(&self, call: &Transaction<'_>) {
-        // Nobody is left to hear of an error.
+        // No caller is left to receive an error.
         drop(self.apply_once(call, &[]));
     }
 
@@ -79,7 +79,7 @@ impl Backend for Memory {
     fn forget<'a>(&'a self, namespace: &'a str, scope: Scope<'a>) -> Reply<'a, Result<usize, StoreError>> {
         let mut afters = Afters::new();
         let forgotten = self.space(namespace).forget(scope, self.clock.now(), &mut afters);
-        // Whoever waits for a bucket that is gone has to find that out.
+        // A caller that waits for a bucket that is gone has to find that out.
         let keys: Vec<Key> = afters.iter().map(|(cell, _)| cell.key().clone()).collect();
         self.follow_up(afters);
         keys.iter().for_each(|key| self.wait_queues.notify(&Freed::all(namespace, key)));

@@ -37,14 +37,14 @@ impl CellTable {
         table
     }
 
-    /// Drops one cell if nobody has it and it says nothing.
+    /// Drops one cell if no caller has it and it says nothing.
     pub(crate) fn drop_unused(&mut self, hash: u64, key: &[u8], now: Tick) -> bool {
         let entry = self.cells.find_entry(hash, |cell| cell.key().as_bytes() == key);
         let entry = entry.ok().filter(|entry| is_forgettable(entry.get(), now));
         entry.map(|entry| entry.remove()).is_some()
     }
 
-    /// Looks at the next `steps` places and drops the cells that nobody has and that say nothing.
+    /// Looks at the next `steps` places and drops the cells that no caller has and that say nothing.
     pub(crate) fn sweep(&mut self, steps: usize, now: Tick, hash_of: impl Fn(&[u8]) -> u64) -> usize {
         let before = self.cells.len();
         for _ in 0..steps.min(self.cells.num_buckets()) {

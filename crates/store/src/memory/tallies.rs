@@ -20,7 +20,7 @@ pub(crate) struct Tallies {
 pub(crate) enum TallySweep {
     /// Those of an earlier hour.
     Old,
-    /// All that nobody has.
+    /// All that no caller has.
     Unused,
 }
 

@@ -15,7 +15,7 @@ use crate::{Key, LocalBucket};
 /// Apart from the cell, because most cells are not metered and stay small.
 pub struct Tally {
     key: Key,
-    /// Nothing once the bucket was forgotten: what is counted after that is nobody's.
+    /// Nothing once the bucket was forgotten: what is counted after that belongs to no bucket.
     sums: Mutex<Option<Sums>>,
 }
 
@@ -45,8 +45,8 @@ impl Tally {
         add(sums);
     }
 
-    /// Makes the sums those of another hour, of other limits or of other callers. What they were goes to the records before the lock is
-    /// free: whoever asks for usage finds it here or there.
+    /// Makes the sums those of another hour, of other limits or of other callers. What they were goes to the records
+    /// before the lock is free: a caller that asks for usage finds it here or there.
     #[cold]
     fn turn(&self, sums: &mut Sums, space: &NamespaceTable, limits: &Limits, at: Tick, caller: Caller) {
         if !sums.adopt(limits, at, caller) {

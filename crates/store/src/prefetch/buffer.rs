@@ -45,7 +45,7 @@ impl PrefetchBuffer {
         self.filled
     }
 
-    /// Whether nobody took anything for so long.
+    /// Returns whether no caller took anything for at least `idle`.
     pub fn is_idle(&self, now: Tick, idle: Span) -> bool {
         now.since(self.touched) >= idle
     }

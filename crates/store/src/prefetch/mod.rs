@@ -2,7 +2,7 @@
 //!
 //! It was taken from the bucket before it is handed out, so all processes together never hand out more than there is.
 //! What is held ahead is bounded by a part of each capacity, taken in portions that last for a moment, and given back
-//! when nobody wants it. All of this is about numbers; who takes and gives them back is the store.
+//! when no caller wants it. This module only computes amounts; the store takes them and gives them back.
 
 mod buffer;
 mod usage_delta;
@@ -15,7 +15,7 @@ pub use buffer::PrefetchBuffer;
 pub use usage_delta::UsageDelta;
 use usage_delta::signed;
 
-/// How far ahead a process may take, and for how long it keeps what nobody wants.
+/// How far ahead a process may take, and for how long it keeps what no caller wants.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Prefetch {
     /// Of each capacity.
@@ -24,7 +24,7 @@ pub struct Prefetch {
     pub idle: Span,
 }
 
-/// What nobody wants is kept for so long at least: looking after it more often would be work for nothing.
+/// What no caller wants is kept for at least this long: checking it more often would be wasted work.
 const IDLE_MIN: Duration = Duration::from_millis(10);
 
 impl Prefetch {

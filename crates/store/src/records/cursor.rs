@@ -1,6 +1,6 @@
 use crate::StoreError;
 
-/// Where a page ended. Stores make it and read it; to everybody else it is only text.
+/// Where a page ended. Stores make it and read it; to callers it is only text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Cursor(pub String);
 

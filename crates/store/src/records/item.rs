@@ -73,7 +73,7 @@ impl ItemKey {
         self.partition.split('/').next().unwrap_or_default()
     }
 
-    /// Whether what the record says may be shown to nobody: its partition is `{namespace}/SECRET`.
+    /// Returns whether what the record says must never be shown: its partition is `{namespace}/SECRET`.
     pub fn is_secret(&self) -> bool {
         self.partition.split_once('/').is_some_and(|(_, rest)| rest == SECRET_PARTITION)
     }

@@ -8,7 +8,7 @@ use super::{Fields, Index, Item, ItemKey, Value};
 pub enum Write {
     /// Puts a record in place of whatever is there.
     Put(Item, Vec<Test>),
-    /// Changes a record, which is made if there is none.
+    /// Changes a record, which is made if it does not exist.
     Change(ItemKey, Vec<Change>, Vec<Test>),
     /// Deletes a record; one that is not there is deleted already.
     Delete(ItemKey, Vec<Test>),

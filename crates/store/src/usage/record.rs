@@ -82,8 +82,8 @@ pub fn limit_of_field(field: &str) -> Option<&str> {
     }
 }
 
-/// The partition of the usage of an entity. It is not that of the entity and its limits: whoever may count usage need not
-/// be one who may change these.
+/// The partition of the usage of an entity. It is not that of the entity and its limits: a client that may count usage
+/// need not be one that may change these.
 pub fn usage_partition(namespace: &str, entity: &str) -> String {
     format!("{namespace}/USAGE#{entity}")
 }

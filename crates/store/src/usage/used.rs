@@ -56,7 +56,7 @@ impl Used<'_> {
 }
 
 impl Sums {
-    /// The writes that add them to the records, if the place is one whose usage is told.
+    /// The writes that add them to the records, if the place is one whose usage is reported.
     pub fn writes_at(&self, place: &BucketRef<'_>, kept: &UsageRetention) -> Vec<Write> {
         match place.key.pair().filter(|_| !self.is_empty()) {
             Some((entity, resource)) => self.writes(place.namespace, entity, resource, kept),

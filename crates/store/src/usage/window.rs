@@ -39,7 +39,7 @@ impl Window {
     }
 }
 
-/// `2026-11-15T14:00:00Z`. Whole seconds; years past 9999 sort behind nothing, and nobody will count them.
+/// `2026-11-15T14:00:00Z`. Whole seconds; years past 9999 do not sort after earlier ones, and no store will count them.
 pub fn iso(at: Tick) -> String {
     let seconds = at.as_micros() / 1_000_000;
     let (year, month, day) = date_of(seconds / 86_400);

@@ -205,7 +205,7 @@ impl Alarm for LocalQueues {
         let SilentWaiter { waiters, heads, next_look } = self.find_silent();
         let shared = self.shared.get().and_then(Weak::upgrade);
         for (key, waiter) in &waiters {
-            // So that other processes pass it, too. Before it hears of it: it joins again when it does.
+            // So that other processes pass it, too. Before it is notified: it joins again when it reacts.
             shared.iter().for_each(|shared| shared.leave(key, waiter.rank));
             waiter.pass_over();
         }

@@ -61,7 +61,7 @@ impl Waiter {
         self.wake(state);
     }
 
-    /// Tells it to ask the store again.
+    /// Notifies it, so that it asks the store again.
     pub(super) fn notify(&self) {
         self.wake(self.state.lock());
     }

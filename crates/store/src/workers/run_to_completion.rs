@@ -1,4 +1,4 @@
-//! A future that is run to its end, whether somebody awaits it or not.
+//! A future that is run to its end, whether a caller awaits it or not.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -6,8 +6,8 @@ use std::task::{Context, Poll};
 
 use tokio::runtime::Handle;
 
-/// Runs where it is polled, with the timers and connections of a runtime. Dropped before its end, it goes on there, and
-/// what comes of it is told to `unheard`.
+/// Runs where it is polled, with the timers and connections of a runtime. Dropped before its end, it goes on there
+/// detached, and `unheard` gets its output.
 pub struct ToTheEnd<T, F>
 where
     F: Future<Output = T> + Send + 'static,
@@ -25,7 +25,7 @@ where
     F: Future<Output = T> + Send + 'static,
     T: Send + 'static,
 {
-    /// `future` within the runtime of `handle`; what comes of it if it is dropped is told to `unheard`.
+    /// `future` within the runtime of `handle`; if it is dropped, `unheard` gets its output.
     pub fn new(handle: Handle, future: F, unheard: impl FnOnce(T) + Send + 'static) -> ToTheEnd<T, F> {
         ToTheEnd { handle, is_begun: false, future: Some(Box::pin(future)), unheard: Some(Box::new(unheard)) }
     }

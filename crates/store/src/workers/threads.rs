@@ -40,13 +40,13 @@ impl Workers {
 impl Drop for Workers {
     fn drop(&mut self) {
         if let Some(runtime) = self.0.take() {
-            // Waits for nobody, so it may happen in a task, also in one of its own.
+            // Waits for no task, so it may happen in a task, also in one of its own.
             runtime.shutdown_background();
         }
     }
 }
 
-/// A future that whoever polls it works on, with timers and connections of the runtime.
+/// A future that runs in the thread that polls it, with timers and connections of the runtime.
 pub struct Within<F> {
     handle: Handle,
     future: Option<Pin<Box<F>>>,

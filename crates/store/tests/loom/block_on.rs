@@ -20,12 +20,12 @@ impl Wake for Bell {
     }
 }
 
-/// Runs `future` to its end. If nobody ever wakes it that is a deadlock, which loom finds.
+/// Runs `future` to its end. If it is never woken that is a deadlock, which loom finds.
 ///
 /// loom's own function wakes up now and then for no reason, and cannot be unwound when it never does.
 pub(crate) fn block_on<F: Future>(future: F) -> F::Output {
     let mut future = pin!(future);
-    // As in the store: the first time with a waker that wakes nobody, so that it must be replaced.
+    // As in the store: the first time with a waker that wakes no thread, so that it must be replaced.
     if let Poll::Ready(output) = future.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
         return output;
     }

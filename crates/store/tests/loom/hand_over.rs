@@ -57,7 +57,7 @@ fn whoever_leaves_passes_it_on<G: Gate>(polls: usize, make: fn() -> G) -> impl F
     }
 }
 
-/// The same with nobody else about: what was granted comes back.
+/// The same without another waiter: what was granted comes back.
 fn whoever_leaves_alone_leaves_nothing<G: Gate>(make: fn() -> G) -> impl Fn() + Send + Sync {
     move || {
         let gate = Arc::new(make());

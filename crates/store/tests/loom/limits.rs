@@ -1,4 +1,4 @@
-//! Limits that change while somebody waits.
+//! Limits that change while a caller waits.
 
 use std::sync::Arc;
 use std::task::{Context, Waker};

@@ -120,7 +120,7 @@ impl Future for Wait {
             state.tickets += 1;
             self.ticket = Some(state.tickets);
             let ticket = state.tickets;
-            // Like a thread that waits, it leaves a waker that wakes nobody until it looks again.
+            // Like a thread that waits, it leaves a waker that wakes no thread until it looks again.
             state.waiting.push((ticket, Waker::noop().clone()));
             drop(state);
             return self.poll(context);

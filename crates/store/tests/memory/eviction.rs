@@ -24,7 +24,7 @@ fn machines() -> Vec<LimitBuilder> {
     ]
 }
 
-/// Two stores that hear the same: one is swept after every step, and the other can forget nothing.
+/// Two stores that get the same calls: one is swept after every step, and the other can forget nothing.
 struct Twins {
     hands: tollgate_store::ManualClock,
     swept: Memory,

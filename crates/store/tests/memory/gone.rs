@@ -111,7 +111,7 @@ fn nothing_is_made_after_a_namespace_was_closed_however_many_threads_try() {
         together(4, |thread| {
             if thread == 0 {
                 memory.close("test").wait().unwrap();
-                // Whoever was let in before is here to be forgotten, and nobody comes after.
+                // Keys that were let in before are here to be forgotten, and none comes after.
                 while memory.forget("test", Scope::All).wait() != Ok(0) {}
                 assert_eq!(memory.space("test").len(), 0);
                 return;

@@ -1,4 +1,4 @@
-//! Whoever has a bucket at hand takes from it and counts it with nothing in between, until it is forgotten.
+//! A caller that has a pinned bucket takes from it and counts it with nothing in between, until it is forgotten.
 
 use std::sync::Arc;
 

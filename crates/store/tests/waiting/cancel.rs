@@ -51,8 +51,8 @@ fn leave(desk: &Desk, others: usize, place: usize, polls: usize, granted: usize)
         }
     }
     drop(leaver);
-    // Whoever held the place before, or the leaver who heard of it, gives it to the next; if the leaver was granted
-    // it and left without a word, the next has it already.
+    // The holder of the place before, or the leaver that collected its grant, gives it to the next waiter; if the
+    // leaver was granted it and left without collecting it, the next waiter has it already.
     let next = behind.iter().chain(&ahead).map(Wait::woken).max();
     let passed_on = granted <= polls && !heard;
     assert!(next.is_none_or(|woken| (woken == 1) == passed_on));
@@ -65,7 +65,7 @@ fn leave(desk: &Desk, others: usize, place: usize, polls: usize, granted: usize)
     }
 }
 
-/// The place is given back, and whoever waits first takes it.
+/// The place is given back, and the first waiter takes it.
 fn pass(desk: &Desk, wait: Wait<'_>) {
     desk.release(&one(desk));
     wait.granted();

@@ -1,4 +1,4 @@
-//! A provider said "not now": nobody starts before the end of it.
+//! A provider said "not now": no caller starts before the end of it.
 
 use tollgate_core::{Limit, Ready, Span, Tick};
 use tollgate_store::{Priority, WaitRequest};

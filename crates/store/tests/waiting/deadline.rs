@@ -80,7 +80,7 @@ fn a_grant_at_the_very_tick_of_the_deadline_is_a_grant() {
 
 #[test]
 fn whoever_waits_in_vain_is_told_at_the_deadline_and_not_before() {
-    // Nobody can say when a place is given back, so the wait may fit.
+    // It is unknown when a place is given back, so the wait may fit.
     let desk = Desk::with_taken_slots(1);
     let deadline = Some(START + Span::from_millis(250));
     let mut wait = desk.wait(WaitRequest { deadline, ..WaitRequest::of(desk.slots(1)) });

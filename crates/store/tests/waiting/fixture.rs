@@ -29,14 +29,14 @@ impl Desk {
         Desk { clock: hands.clock(), hands, cell, limits }
     }
 
-    /// A desk with `capacity` slots, all of them taken.
+    /// A [`Desk`] with `capacity` slots, all of them taken.
     pub(crate) fn with_taken_slots(capacity: u64) -> Desk {
         let desk = Desk::new([Limit::resource("slots", capacity)]);
         desk.take_slots(capacity);
         desk
     }
 
-    /// A desk where `per_second` come back each second, and none is left now.
+    /// A [`Desk`] where `per_second` come back each second, and none is left now.
     pub(crate) fn with_spent_rate(per_second: u64) -> Desk {
         let desk = Desk::new([Limit::per_second("rps", per_second)]);
         let all = desk.limits.costs(&demand! { rps: per_second }).unwrap();
@@ -124,7 +124,7 @@ impl Wait<'_> {
         self.bell.0.load(Ordering::SeqCst)
     }
 
-    /// What came of it; it must have been woken to hear that.
+    /// Returns what came of it; it must have been woken before it collects that.
     pub(crate) fn heard(mut self) -> Result<Granted, WaitError> {
         assert_eq!(self.woken(), 1, "woken once, when there is something to hear");
         match self.poll() {
@@ -138,7 +138,7 @@ impl Wait<'_> {
         self.heard().unwrap()
     }
 
-    /// Whether it still waits, and nobody woke it.
+    /// Returns whether it still waits, and was not woken.
     pub(crate) fn sleeps(&mut self) -> bool {
         self.woken() == 0 && self.poll().is_pending()
     }

@@ -85,7 +85,7 @@ fn a_newcomer_never_overtakes_those_who_wait() {
     desk.try_take(&desk.rps(1), Priority::default()).unwrap();
 }
 
-/// A desk with a budget that is spent for the day, and a rate.
+/// A [`Desk`] with a budget that is spent for the day, and a rate.
 fn with_spent_budget() -> Desk {
     let desk = Desk::new([Limit::per_day("budget", 1), Limit::per_second("rps", 1_000)]);
     let all = desk.limits.costs(&demand! { budget: 1 }).unwrap();
@@ -200,7 +200,7 @@ fn a_lower_priority_is_passed_over_for_its_patience_and_no_longer() {
         let desk = Desk::with_spent_rate(1);
         let patient = of_priority(&desk, priority);
         let patience = patience.as_secs();
-        // One comes and one passes each second; whoever came within the patience goes first.
+        // One comes and one passes each second; those that came within the patience go first.
         let mut queue = Vec::new();
         for second in 0..=patience + 2 {
             desk.turn_to(second * 1_000_000);

@@ -30,7 +30,7 @@ fn answer(wait: &mut Wait<'_>) -> Result<Granted, WaitError> {
     })
 }
 
-/// A desk with one slot and a budget, of both of which one is taken.
+/// A [`Desk`] with one slot and a budget, of both of which one is taken.
 fn desk() -> Desk {
     let desk = Desk::new([Limit::resource("slots", 1), Limit::per_day("rpd", 100)]);
     desk.try_take(&one(&desk), Priority::default()).unwrap();

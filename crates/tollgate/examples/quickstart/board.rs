@@ -1,4 +1,4 @@
-//! The table: one row for each worker, one bar for each limit; redrawn on a terminal, told in lines elsewhere.
+//! The table: one row for each worker, one bar for each limit; redrawn on a terminal, printed in lines elsewhere.
 
 use std::io::{IsTerminal, Write};
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering::Relaxed};
@@ -110,7 +110,7 @@ impl Board {
         let mut frame = if lines_above > 0 { format!("\x1b[{lines_above}A") } else { String::new() };
         table.iter().for_each(|line| frame.push_str(&format!("{line}\x1b[K\n")));
         let mut out = std::io::stdout().lock();
-        // Nobody looks any more: that is no reason to stop.
+        // The terminal may be gone: that is no reason to stop.
         let _ = out.write_all(frame.as_bytes()).and_then(|()| out.flush());
         table.len()
     }

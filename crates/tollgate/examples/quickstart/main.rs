@@ -24,7 +24,7 @@ struct Office {
     ends: Tick,
 }
 
-/// How long somebody in a hurry will wait.
+/// How long a caller in a hurry will wait.
 const HURRY: Duration = Duration::from_millis(250);
 
 fn main() -> Result<(), Box<dyn Error>> {

@@ -27,7 +27,7 @@ pub(crate) fn run(address: &str) -> Result<(), Box<dyn Error>> {
     let is_open = AtomicBool::new(true);
     thread::scope(|scope| {
         scope.spawn(|| {
-            // Whoever started us says that it is over by closing this, or by being gone.
+            // The parent process says that it is over by closing this, or by being gone.
             let _ = std::io::stdin().read(&mut [0]);
             is_open.store(false, Ordering::SeqCst);
         });

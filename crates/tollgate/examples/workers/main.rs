@@ -66,7 +66,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// A process of workers, and whoever listens to it.
+/// A process of workers, and the thread that listens to it.
 struct Kin {
     child: Child,
     reader: Option<JoinHandle<()>>,

@@ -18,7 +18,7 @@ impl Address {
     /// The address in the first argument; without one, a file of our own.
     pub(crate) fn given() -> Result<Address, Box<dyn Error>> {
         if let Some(text) = std::env::args().nth(1) {
-            // Told now, and not by every child.
+            // Reported now, and not by every child.
             open(&text)?;
             return Ok(Address { text, own: None });
         }

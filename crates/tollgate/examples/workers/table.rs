@@ -32,7 +32,7 @@ impl Row {
 /// All of them.
 pub(crate) struct Table {
     pub(crate) rows: Vec<Row>,
-    /// How many lines were drawn before, or how many seconds were told of.
+    /// How many lines were drawn before, or how many seconds were reported.
     drawn: AtomicUsize,
 }
 
@@ -41,7 +41,7 @@ impl Table {
         Table { rows: (0..rows).map(|_| Row::default()).collect(), drawn: AtomicUsize::new(0) }
     }
 
-    /// Draws over what was drawn before; where nobody could see that, says a line each second.
+    /// Draws over what was drawn before; where the output is no terminal, prints a line each second.
     pub(crate) fn show(&self, elapsed: Duration, lasts: Duration) {
         if std::io::stdout().is_terminal() {
             return self.draw(elapsed, lasts);
@@ -69,7 +69,7 @@ impl Table {
         let mut frame = if above > 0 { format!("\x1b[{above}A") } else { String::new() };
         lines.iter().for_each(|line| frame.push_str(&format!("{line}\x1b[K\n")));
         let mut out = std::io::stdout().lock();
-        // Nobody looks any more: that is no reason to stop.
+        // The terminal may be gone: that is no reason to stop.
         let _ = out.write_all(frame.as_bytes()).and_then(|()| out.flush());
     }
 

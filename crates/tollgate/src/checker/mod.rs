@@ -103,7 +103,7 @@ impl Checker {
         Checker { home, reporter: Reporter::default(), metadata: Arc::default() }
     }
 
-    /// A checker whose counts are in a namespace of a store: everybody who opens the same shares them.
+    /// A checker whose counts are in a namespace of a store: all checkers that open the same share them.
     ///
     /// There each limit has a bucket of its own, so that calls may bring different ones; a check is charged to all of its
     /// buckets at once, or to none. A denial says how the limits stand that the costs name. Who waits is served in the
@@ -148,7 +148,7 @@ impl Checker {
         Checker { home, ..self }
     }
 
-    /// The same checker, with an observer that is told what was allowed, denied and waited for, and of
+    /// The same checker, with an observer that is notified of what was allowed, denied and waited for, and of
     /// [which check](CheckInfo).
     ///
     /// ```
@@ -283,7 +283,7 @@ impl Checker {
     ///
     /// # Errors
     ///
-    /// As [`check`](Checker::check), and [`CheckError::TimedOut`], told at once if it can be told at once.
+    /// As [`check`](Checker::check), and [`CheckError::TimedOut`], returned at once if it can be known at once.
     pub fn check_and_wait<'a>(
         &'a self,
         entity: &str,

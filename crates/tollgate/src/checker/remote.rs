@@ -39,7 +39,7 @@ impl CheckPart {
     }
 }
 
-/// Why it was not charged, and how long was waited in vain.
+/// Why it was not charged, and how long the caller waited before that.
 type CheckDenied = (Box<Denial>, Duration);
 
 impl StoredChecker {

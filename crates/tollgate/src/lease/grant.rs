@@ -159,7 +159,7 @@ impl<'a> Lease<'a> {
         })
     }
 
-    /// As [`end_stored`](Lease::end_stored), for one that was dropped: what has to be sent is handed on.
+    /// As [`end_stored`](Lease::end_stored), for one that was dropped: what has to be sent is sent in the background.
     pub(super) fn drop_there(&mut self, costs: &Costs, used: &[u64], noted: UsageReport) -> bool {
         let Some(farewell) = self.take_settlement(costs, used, noted) else { return false };
         if farewell.says_something() {
@@ -177,7 +177,7 @@ impl<'a> Lease<'a> {
         Some(Reply::later(heart.beat(remote.settings.timeout)))
     }
 
-    /// Whether the store was heard not to know the holder any more.
+    /// Returns whether the store reported that it does not know the holder any more.
     pub(super) fn is_lost_there(&self) -> bool {
         self.grant().and_then(|grant| grant.heart.as_ref()).is_some_and(|heart| heart.is_lost())
     }

@@ -75,7 +75,7 @@ struct ColdState {
     waited: Option<Span>,
     /// What was used of each limit so far, and what of that was reported.
     reported: Option<(Vec<u64>, UsageReport)>,
-    /// Whether it was told that the resources have expired.
+    /// Whether it was reported that the resources have expired.
     told_expired: AtomicBool,
     /// What is held in a store, if the set is in one and the lease has not ended.
     grant: Option<Grant>,
@@ -137,7 +137,7 @@ impl ColdState {
 }
 
 impl<'a> Lease<'a> {
-    /// An ordinary one: nobody had to wait for it, and nothing of it expires.
+    /// An ordinary one: the caller did not wait for it, and nothing of it expires.
     #[inline(always)]
     pub(crate) fn bare(set: &'a LimitSet, at: Tick, taken: Packed) -> Lease<'a> {
         let ends_on_drop = Flag32::of_this_process(set.ends_leases());
@@ -327,7 +327,7 @@ impl<'a> Lease<'a> {
         }
     }
 
-    /// In a place of its own, with nothing to move: the lease stays where it is, and mostly there is nothing to tell.
+    /// In a place of its own, with nothing to move: the lease stays where it is, and mostly there is nothing to report.
     #[inline]
     fn settle_bare(&mut self, usage: &impl AsDemand) -> Option<Box<SettleError>> {
         let (mut used, mut noted) = (self.taken.amounts(), UsageReport::default());
@@ -415,7 +415,7 @@ impl<'a> Lease<'a> {
 
     /// Says that the holder is alive, and keeps its resources for another [`lease_ttl`].
     ///
-    /// `false` if they had expired: they may be somebody else's now. Without a `lease_ttl` nothing expires, and
+    /// `false` if they had expired: they may be another holder's now. Without a `lease_ttl` nothing expires, and
     /// a lease that holds no resource has nothing to lose. On a set in a store there is no need to call it, unless
     /// [heartbeats](crate::LimitSetBuilder::heartbeats) are left to the holder.
     ///
@@ -431,15 +431,16 @@ impl<'a> Lease<'a> {
         self.beat_there().unwrap_or_else(|| Reply::ready(Ok(self.renew())))
     }
 
-    /// Whether it was heard that the resources were lost: nothing was heard of the holder for too long, or they were taken from
-    /// it on purpose, and they may be another's now. Heartbeats find out, by themselves on a set in a store, and an
-    /// [observer](crate::LimitSetBuilder::observer) hears of it. What is [settled](Lease::settle) counts all the same.
+    /// Returns whether the resources are known to be lost: the holder was silent for too long, or they were taken from
+    /// it on purpose, and they may be another holder's now. Heartbeats find out, by themselves on a set in a store, and
+    /// an [observer](crate::LimitSetBuilder::observer) is notified. What is [settled](Lease::settle) counts all the
+    /// same.
     pub fn lost(&self) -> bool {
         let extra = self.extra.0.as_ref();
         self.is_lost_there() || extra.is_some_and(|extra| extra.told_expired.load(Ordering::Relaxed))
     }
 
-    /// Keeps the resources for another term. If they are lost, that is told once.
+    /// Keeps the resources for another term. If they are lost, that is reported once.
     fn renew(&self) -> bool {
         let set = self.set();
         let term = set.term(self.holder()).filter(|_| self.holds_resources());
@@ -456,7 +457,7 @@ impl<'a> Lease<'a> {
         names.iter().zip(costs.amounts()).any(|(limit, amount)| limit.is_resource() && *amount > 0)
     }
 
-    /// Ends the lease if it is a common one: packed, nothing over-used, nobody to tell.
+    /// Ends the lease if it is a common one: packed, nothing over-used, no observer to notify.
     #[inline]
     fn end_packed(&mut self, used: &[u64; 4], noted: UsageReport) -> bool {
         let set = self.set();

@@ -1,4 +1,4 @@
-//! Reports of usage: what a lease is told it has used, and what is wrong with that.
+//! Reports of usage: what a caller reports that a lease has used, and what is wrong with that.
 
 use tollgate_core::{AsDemand, BadAmount, Costs, DemandError, Kind, Limits, Name, Packed};
 
@@ -58,8 +58,8 @@ impl UsageReport {
 }
 
 impl Lease<'_> {
-    /// Notes what was used of each limit. What is not valid is left as it was, and told. A bit in `foreign` says that the
-    /// program does not name the limit.
+    /// Notes what was used of each limit. What is not valid is left as it was, and returned as an error. A bit in
+    /// `foreign` says that the program does not name the limit.
     #[inline(always)]
     pub(super) fn note(
         &self,

@@ -116,20 +116,22 @@ impl<'a, D: AsDemand + Send + Sync + 'a> Acquire<'a, D> {
         self.with(|more| more.priority = priority)
     }
 
-    /// Waits no longer than this, counted from now, also if the call would not wait otherwise. If the wait cannot fit, that
-    /// is told at once.
+    /// Waits no longer than this, counted from now, also if the call would not wait otherwise. If the wait cannot fit,
+    /// the error is returned at once.
     pub fn timeout(self, timeout: Duration) -> Acquire<'a, D> {
         let deadline = self.limiter.0.clock.now() + Span::covering(timeout);
         self.deadline(deadline)
     }
 
-    /// Waits no later than this, also if the call would not wait otherwise. If the wait cannot fit, that is told at once.
+    /// Waits no later than this, also if the call would not wait otherwise. If the wait cannot fit, the error is
+    /// returned at once.
     pub fn deadline(self, deadline: Tick) -> Acquire<'a, D> {
         self.patient().with(|more| more.deadline = Some(deadline))
     }
 
-    /// Takes it for somebody who is no process: what it holds of resources is free after `ttl` unless it is settled
-    /// before, whoever lives or dies meanwhile. For leases that are handed on as a [ticket](Lease::into_ticket).
+    /// Takes it for a holder that is no process: what it holds of resources is free after `ttl` unless it is settled
+    /// before, whichever process lives or dies meanwhile. For leases that are passed on as a
+    /// [ticket](Lease::into_ticket).
     pub fn detached(self, ttl: Duration) -> Acquire<'a, D> {
         let ttl = Span::covering(ttl.max(Duration::from_micros(1)));
         self.with(|more| more.detached = Some(ttl))
@@ -169,7 +171,7 @@ impl<'a, D: AsDemand + Send + Sync + 'a> Acquire<'a, D> {
         Ok(answer)
     }
 
-    /// The common case: one bucket in this process whose limits are known, and nobody waits. `None` if it is another, or
+    /// The common case: one bucket in this process whose limits are known, with no waiter. `None` if it is another, or
     /// if there is something to say that the long way says better.
     #[inline]
     fn take_pinned(&self) -> Option<Lease<'a>> {

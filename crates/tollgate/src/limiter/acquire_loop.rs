@@ -31,7 +31,7 @@ struct AcquireLoop<'a, 'r> {
 /// What is to be done next.
 enum LoopStep<'a> {
     Return(Lease<'a>),
-    /// The config has changed, or the line.
+    /// The config has changed, or the queue.
     Again,
     /// Until notified, and no later than this.
     Wait(Option<Tick>),
@@ -226,7 +226,7 @@ impl LimiterShared {
         Ok(standing(request, plan, behind.collect()))
     }
 
-    /// For how long resources are held if nothing is heard of the holder, if the plan holds any.
+    /// For how long resources are held without a heartbeat of the holder, if the plan holds any.
     fn term(&self, request: &LimiterRequest<'_>, plan: &[PlannedTake]) -> Option<LeaseTerm> {
         if !plan.iter().any(PlannedTake::holds_resources) {
             return None;

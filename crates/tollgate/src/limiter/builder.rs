@@ -29,7 +29,7 @@ pub enum Heartbeats {
 }
 
 impl Heartbeats {
-    /// An id for a holder that is heard of in this way.
+    /// An id for a holder whose heartbeats are sent in this way.
     pub(crate) fn new_holder_id(self, store: &dyn Backend) -> u128 {
         match self {
             Heartbeats::Automatic => store.new_living_holder(),
@@ -83,7 +83,7 @@ impl LimiterBuilder {
         self.with(|settings| settings.timeout = timeout)
     }
 
-    /// Takes resources from a holder of which nothing was heard for this long. By default [`LEASE_TTL`] where the store
+    /// Takes resources from a holder that was silent for this long. By default [`LEASE_TTL`] where the store
     /// outlives the process, and never in memory.
     pub fn lease_ttl(self, ttl: Duration) -> LimiterBuilder {
         self.with(|settings| settings.lease_ttl = Some(Span::covering(ttl.max(Duration::from_micros(1)))))
@@ -104,7 +104,7 @@ impl LimiterBuilder {
         self.with(|settings| settings.waiters_max = waiters_max)
     }
 
-    /// Who is told what happens.
+    /// The observer that is notified of what happens.
     pub fn observer(self, observer: impl Observer + 'static) -> LimiterBuilder {
         LimiterBuilder { observer: Some(Arc::new(observer)), ..self }
     }

@@ -34,7 +34,7 @@ impl ChainStatus {
         self.ready() == Ready::Now
     }
 
-    /// When it would pass, if nobody else takes or gives back meanwhile.
+    /// Returns when it would pass, if no other caller takes or gives back meanwhile.
     pub fn ready(&self) -> Ready {
         self.parts.iter().map(|part| part.denial.ready()).fold(Ready::Now, Ready::later)
     }

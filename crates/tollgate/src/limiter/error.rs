@@ -10,15 +10,15 @@ use super::ChainStatus;
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum AcquireError {
-    /// A limit refuses, now. Nothing was taken, from nobody.
+    /// A limit refuses, now. Nothing was taken from any entity.
     #[error("refused: {0}")]
     Refused(Box<ChainStatus>),
-    /// Not admitted in time. Told at once if it can be told at once.
+    /// Not admitted in time. Returned at once if it can be known at once.
     #[error("not admitted in time, after waiting {waited:?}: {standing}")]
     TimedOut {
         /// What refuses, and how long it would have taken.
         standing: Box<ChainStatus>,
-        /// How long was waited in vain.
+        /// How long the caller waited.
         waited: Duration,
     },
     /// The demand does not fit the limits, whatever the time.

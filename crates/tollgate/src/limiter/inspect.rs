@@ -65,8 +65,8 @@ impl Limiter {
         })
     }
 
-    /// How long until the demand would pass, if nobody else takes or gives back meanwhile; `None` if that depends on
-    /// others giving back.
+    /// Returns how long until the demand would pass, if no other caller takes or gives back meanwhile; `None` if that
+    /// depends on others giving back.
     ///
     /// # Errors
     ///

@@ -86,7 +86,7 @@ pub(super) struct StoredGrant {
 pub(super) struct HeldTake {
     pub(super) planned: PlannedTake,
     pub(super) at: Tick,
-    /// The bucket, if it is in this process. While somebody has it, it is not forgotten, so that it is there to be
+    /// The bucket, if it is in this process. While a lease has it, it is not forgotten, so that it is there to be
     /// charged.
     pub(super) pin: Option<LocalBucket>,
 }
@@ -391,8 +391,8 @@ impl<'a> Lease<'a> {
         })
     }
 
-    /// Says that the holder is alive, and keeps its resources for another term. `false` if they had expired: they may be
-    /// somebody else's now.
+    /// Says that the holder is alive, and keeps its resources for another term. `false` if they had expired: they may
+    /// be another holder's now.
     ///
     /// There is no need to call it: while a lease is open the limiter does so by itself. Without a
     /// [`lease_ttl`](super::LimiterBuilder::lease_ttl) nothing expires.
@@ -410,9 +410,9 @@ impl<'a> Lease<'a> {
         Reply::later(async move { Ok(beat.await?) })
     }
 
-    /// Whether it was heard that the resources were lost: nothing was heard of the holder for too long, or they were taken from
-    /// it on purpose, and they may be another's now. Heartbeats find out, and an
-    /// [observer](super::LimiterBuilder::observer) hears of it. What is [settled](Lease::settle) counts all the same.
+    /// Returns whether the resources are known to be lost: the holder was silent for too long, or they were taken from
+    /// it on purpose, and they may be another holder's now. Heartbeats find out, and an
+    /// [observer](super::LimiterBuilder::observer) is notified. What is [settled](Lease::settle) counts all the same.
     pub fn lost(&self) -> bool {
         let LimiterGrant::Stored(stored) = &self.grant else { return false };
         stored.heart.as_ref().is_some_and(|heart| heart.is_lost())

@@ -132,7 +132,7 @@ impl Limiter {
     /// Takes the demand from the entity and, where it cascades, from its parents, all or nothing: now, or within the
     /// [timeout](Acquire::timeout) if one is set.
     ///
-    /// It is written when this answers, so that everybody sees it.
+    /// It is written when this answers, so that all callers see it.
     ///
     /// # Cancel safety
     ///
@@ -194,7 +194,7 @@ impl Limiter {
 }
 
 impl LimiterShared {
-    /// Whether somebody waits for a bucket of the chain.
+    /// Returns whether a waiter is queued for a bucket of the chain.
     #[inline]
     fn is_waited_for(&self, chain: &EntityChain) -> bool {
         let queues = self.backend.wait_queues();

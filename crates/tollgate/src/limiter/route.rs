@@ -21,7 +21,7 @@ pub(crate) struct Route {
     pub(crate) chain: Arc<EntityChain>,
     /// The buckets themselves, if they are in this process.
     pub(crate) pins: Option<LocalBuckets>,
-    /// Whether the store was told of the limits by a demand that can never fit them.
+    /// Whether the store was sent the limits by a demand that can never fit them.
     pub(crate) is_heeded: AtomicBool,
 }
 
@@ -62,7 +62,7 @@ impl Route {
         }
     }
 
-    /// Whether somebody has deleted one of its buckets.
+    /// Returns whether one of its buckets was deleted.
     pub(crate) fn is_gone(&self) -> bool {
         self.pins.as_ref().is_some_and(|pins| pins.pins.iter().any(|pin| pin.cell.is_gone()))
     }
@@ -111,7 +111,7 @@ impl Routes {
         self.shard(hash).lock().find(hash, |route| route.is_of(entity, resource)).cloned()
     }
 
-    /// Keeps a route, in place of an older one and, if there is no room, of any other.
+    /// Keeps a route, in place of an older one and, if the table is full, of any other.
     pub(crate) fn keep(&self, route: Arc<Route>) {
         let hash = self.hash(&route.entity, &route.resource);
         // Dropped when the lock is free: a route may be the last to have its bucket.
@@ -145,7 +145,7 @@ impl Routes {
     }
 }
 
-/// Takes out whatever comes first behind a place that the hash chooses: as good as random, and it costs nothing.
+/// Takes out whatever comes first behind a place that the hash chooses: practically random, and it costs nothing.
 fn evict(table: &mut HashTable<Arc<Route>>, hash: u64) -> Option<Arc<Route>> {
     let places = table.num_buckets();
     let start = (hash >> 20) as usize % places.max(1);

@@ -287,7 +287,7 @@ impl Lease<'_> {
         true
     }
 
-    /// Ends a lease that was dropped. Never blocks: what has to be sent is handed on.
+    /// Ends a lease that was dropped. Never blocks: what has to be sent is sent in the background.
     #[cold]
     fn end_on_drop(&mut self) {
         if !self.is_of_this_process() {

@@ -34,7 +34,7 @@ pub enum TicketError {
     /// An earlier version wrote it, and did not seal it.
     #[error("the ticket is of an earlier version, which did not seal them; acquire anew")]
     TooOld,
-    /// The lease was taken by the process that this one was forked off from, and is that one's to hand on.
+    /// The lease was taken by the process that this one was forked off from, and is that one's to pass on.
     #[error("the lease belongs to the process that took it; make the ticket there, or acquire one here")]
     OtherProcess,
     /// No valid secret of the namespace sealed it. Nothing was changed.
@@ -66,7 +66,7 @@ impl From<StoreError> for TicketError {
     }
 }
 
-/// Whether whoever ended a ticket was the first.
+/// Whether a call was the first to end a ticket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TicketEnd {
     /// It was ended now.
@@ -91,7 +91,7 @@ impl Ticket {
     }
 }
 
-/// A holder that is no process, so that nobody can see it gone; it loses what it holds when its time is over.
+/// A holder that is no process, so that no store can see it gone; it loses what it holds when its time is over.
 pub(super) fn detached_term(ttl: Span) -> LeaseTerm {
     LeaseTerm { holder: random_id() >> 32, ttl }
 }
@@ -101,7 +101,7 @@ impl<'a> Lease<'a> {
     /// stays charged as it was taken. What was noted on it is forgotten.
     ///
     /// A lease that holds resources must have been acquired [`detached`](super::Acquire::detached), with the time after
-    /// which they are free if nobody settles it. The ticket can be redeemed for that time, or for
+    /// which they are free if no process settles it. The ticket can be redeemed for that time, or for
     /// [`TICKET_KEPT`] if that is longer. The ticket of a lease that was redeemed is that ticket
     /// again, and ends with it.
     ///
@@ -137,8 +137,8 @@ impl<'a> Lease<'a> {
         })
     }
 
-    /// Ends the lease of a ticket, and tells whether it was ended before. To know that, a record is kept until the ticket
-    /// has expired and for [`TICKET_KEPT`] more. A lease that is of no ticket is always ended now.
+    /// Ends the lease of a ticket, and returns whether it was ended before. To know that, a record is kept until the
+    /// ticket has expired and for [`TICKET_KEPT`] more. A lease that is of no ticket is always ended now.
     ///
     /// # Cancel safety
     ///

@@ -10,7 +10,7 @@ use super::{Limiter, LimiterShared};
 use crate::Event;
 
 impl LimiterShared {
-    /// The policy: the limiter's own, or else the one that is stored, as far as it was heard of.
+    /// The policy: the limiter's own, or else the one that is stored, as far as it is cached.
     fn policy(&self, request: &LimiterRequest<'_>) -> OnUnavailable {
         let stored = || {
             let (resource, _) = request.demands.first()?;
@@ -38,7 +38,7 @@ impl Limiter {
         Some(lease)
     }
 
-    /// Takes from buckets of this process, at a share of the limits that were heard of last. Nothing, if they refuse or
+    /// Takes from buckets of this process, at a share of the limits that were cached last. Nothing, if they refuse or
     /// if there are none.
     fn take_locally(&self, request: &LimiterRequest<'_>) -> Option<Lease<'_>> {
         let plan = self.plan_locally(request)?;

@@ -63,13 +63,13 @@ impl<'a, D: AsDemand> Acquire<'a, D> {
         Acquire { set, demand, priority: Priority::default(), deadline: None }
     }
 
-    /// Waits no longer than this, counted from now. If the wait cannot fit, that is told at once.
+    /// Waits no longer than this, counted from now. If the wait cannot fit, the error is returned at once.
     pub fn timeout(self, timeout: Duration) -> Acquire<'a, D> {
         let deadline = self.set.clock().now() + Span::covering(timeout);
         self.deadline(deadline)
     }
 
-    /// Waits no later than this. If the wait cannot fit, that is told at once.
+    /// Waits no later than this. If the wait cannot fit, the error is returned at once.
     pub fn deadline(self, deadline: Tick) -> Acquire<'a, D> {
         Acquire { deadline: Some(deadline), ..self }
     }
@@ -79,7 +79,7 @@ impl<'a, D: AsDemand> Acquire<'a, D> {
         Acquire { priority, ..self }
     }
 
-    /// Waits in this thread, with no runtime, in the same queue as everybody.
+    /// Waits in this thread, with no runtime, in the same queue as all waiters.
     ///
     /// # Errors
     ///

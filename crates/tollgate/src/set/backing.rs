@@ -11,7 +11,7 @@ use super::remote::StoredBacking;
 pub(crate) enum Backing<'a> {
     /// In this set, for the threads and tasks that share it.
     Local(&'a Arc<BucketCell>),
-    /// In a store, for everybody who opens the set there.
+    /// In a store, for all callers that open the set there.
     Stored(&'a StoredBacking),
 }
 

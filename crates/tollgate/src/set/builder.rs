@@ -95,8 +95,8 @@ impl LimitSetBuilder {
         self
     }
 
-    /// Keeps the set in a store, under its [name](LimitSetBuilder::name): everybody who opens the same store, namespace and
-    /// name shares it, with its cooldown. Without a store it is this process's own.
+    /// Keeps the set in a store, under its [name](LimitSetBuilder::name): all callers that open the same store,
+    /// namespace and name share it, with its cooldown. Without a store it is this process's own.
     ///
     /// ```
     /// use std::sync::Arc;
@@ -128,7 +128,7 @@ impl LimitSetBuilder {
     }
 
     /// The version of these limits, for a set in a store: the numbers that a later version gives a limit stay in force when
-    /// a program opens the set with earlier ones, which then hears of them. Of equal versions the last to open the set
+    /// a program opens the set with earlier ones, which then learns of them. Of equal versions the last to open the set
     /// decides. Also what was [replaced](LimitSet::replace) or [removed](LimitSet::remove) gives way to a later version. By
     /// default 1, and at most [`VERSION_MAX`](LimitSetBuilder::VERSION_MAX).
     pub fn version(self, version: u16) -> LimitSetBuilder {
@@ -189,7 +189,7 @@ impl LimitSetBuilder {
         LimitSetBuilder { clock, ..self }
     }
 
-    /// Who is told what happens.
+    /// The observer that is notified of what happens.
     pub fn observer(self, observer: impl Observer + 'static) -> LimitSetBuilder {
         LimitSetBuilder { observer: Some(Arc::new(observer)), ..self }
     }

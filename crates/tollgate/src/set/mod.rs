@@ -46,11 +46,11 @@ pub use try_acquire::TryAcquire;
 /// A name that is no limit of the set is skipped with one warning, because the same code runs where some limits
 /// are switched off; a [`strict`](LimitSetBuilder::strict) set refuses it.
 ///
-/// A set lives in this process, or in any store: everybody who [opens](LimitSetBuilder::store) the same store, namespace
-/// and name shares it. What it says and does is the same there, with what a store brings along:
+/// A set lives in this process, or in any store: all callers that [open](LimitSetBuilder::store) the same store,
+/// namespace and name share it. What it says and does is the same there, with what a store brings along:
 ///
 /// - Waiters of one process are served in the order of their arrival. Those of several are not, unless their store has
-///   one line for all: each process asks again when its time has come.
+///   one queue for all: each process asks again when its time has come.
 /// - Resources of a holder that died are free after [`lease_ttl`](LimitSetBuilder::lease_ttl), or as soon as the store
 ///   sees that its process is gone. While it lives, a lease renews them by itself.
 /// - Programs that open it with other limits share them by name. A limit that one of them does not name stays in force,
@@ -175,8 +175,8 @@ impl LimitSet {
         Reply::later(self.acquire_stored(remote, OwnedDemand::of(demand), patience))
     }
 
-    /// Takes the demand if it is an ordinary one: of few limits in this process that nobody waits for, with nothing that
-    /// expires, and nobody to tell. Otherwise [`finish_slow`](LimitSet::finish_slow).
+    /// Takes the demand if it is an ordinary one: of few limits in this process that have no waiter, with nothing that
+    /// expires, and no observer to notify. Otherwise [`finish_slow`](LimitSet::finish_slow).
     ///
     /// Inlined, and what is rare is moved out of it: there is less to do than to call, and less to take than to move.
     #[inline(always)]
@@ -218,7 +218,7 @@ impl LimitSet {
         self.0.names.resolve(demand, |name| self.skip_unknown(name))
     }
 
-    /// The lease, told of. It comes first: should the observer panic, it gives back.
+    /// Reports the lease and returns it. It is made first: should the observer panic, it gives back.
     #[cold]
     fn admit(&self, at: Tick, costs: &Costs, holder: Option<NonZeroU64>) -> Lease<'_> {
         let lease = Lease::new(self, at, costs, holder, None);
@@ -295,8 +295,8 @@ impl LimitSet {
         }
     }
 
-    /// The limits in force; of a set in a store, those that all programs which opened it have named, as far as was heard
-    /// of them here.
+    /// The limits in force; of a set in a store, those that all programs which opened it have named, as far as they are
+    /// cached here.
     pub fn limits(&self) -> Limits {
         match self.home() {
             Backing::Local(cell) => cell.limits(),
@@ -304,7 +304,7 @@ impl LimitSet {
         }
     }
 
-    /// The limit in force of this name; of a set in a store, as far as was heard of it here.
+    /// The limit in force of this name; of a set in a store, as far as it is cached here.
     ///
     /// ```
     /// use tollgate::{Limit, LimitSet};
@@ -319,11 +319,11 @@ impl LimitSet {
         limits.index(name).map(|index| limits[index].clone())
     }
 
-    /// Puts another limit in force in place of the one of the same name, at once, for everybody who shares the set.
+    /// Puts another limit in force in place of the one of the same name, at once, for all callers that share the set.
     ///
-    /// What was used is carried over: a lowered limit clamps, a raised one mints nothing. Waiters that now fit
-    /// pass, and those that never will any more are told. Others who have opened the set in a store hear of it with their
-    /// next call. It holds until the next replacement, or until somebody opens the set with a later
+    /// What was used is carried over: a lowered limit clamps, a raised one mints nothing. Waiters that now fit pass,
+    /// and those that never will any more get an error. Others who have opened the set in a store learn of it with
+    /// their next call. It holds until the next replacement, or until a program opens the set with a later
     /// [version](LimitSetBuilder::version).
     ///
     /// # Cancel safety
@@ -396,8 +396,8 @@ impl LimitSet {
         }
     }
 
-    /// Admits nobody for `duration`: the provider said "not now". Extends a cooldown, never shortens one. It holds for
-    /// everybody who shares the set.
+    /// Admits no caller for `duration`: the provider said "not now". Extends a cooldown, never shortens one. It holds
+    /// for all callers that share the set.
     ///
     /// # Cancel safety
     ///
@@ -428,7 +428,7 @@ impl LimitSet {
         }
     }
 
-    /// Ends a cooldown before its time: whoever said "not now" has changed their mind.
+    /// Ends a cooldown before its time: the provider that said "not now" has changed its mind.
     ///
     /// # Cancel safety
     ///
@@ -447,7 +447,8 @@ impl LimitSet {
         }
     }
 
-    /// Who shares the set, if they open it: the threads and tasks of this process, or whoever reaches its store.
+    /// Who shares the set, if they open it: the threads and tasks of this process, or all processes that reach its
+    /// store.
     pub fn reach(&self) -> Reach {
         match self.home() {
             Backing::Local(_) => Reach::Process,
@@ -463,7 +464,7 @@ impl LimitSet {
         }
     }
 
-    /// Whether it is in a store that was heard to be cooling: one that need not be asked first.
+    /// Returns whether it is in a store and cooling, as far as that is cached: one that need not be asked first.
     pub(crate) fn is_said_to_cool(&self) -> bool {
         match self.home() {
             Backing::Local(_) => false,

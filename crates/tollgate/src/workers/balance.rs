@@ -5,9 +5,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// Which worker a job is handed to.
 ///
-/// Round robin gives each worker a line of its own, and a job is done by the worker whose turn it was, however long that
-/// one is busy. With the others all workers serve one line: no job waits while a worker is idle, and the policy says which
-/// of several idle ones gets it.
+/// Round robin gives each worker a queue of its own, and a job is done by the worker whose turn it was, however long
+/// that one is busy. With the others all workers serve one queue: no job waits while a worker is idle, and the policy
+/// says which of several idle ones gets it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Balance {
@@ -24,7 +24,7 @@ pub enum Balance {
 
 /// Hands jobs to workers by a rule of its own: by a key of the input, say, so that a worker finds what it has in its cache.
 ///
-/// Each worker has a line of its own then. Functions from the input and the workers to a place are balancers.
+/// Each worker has a queue of its own then. Functions from the input and the workers to a place are balancers.
 ///
 /// ```
 /// use std::convert::Infallible;
@@ -111,7 +111,7 @@ impl Balance {
 /// What a worker has to do, and had, as it is counted.
 #[derive(Default)]
 pub(super) struct WorkerCount {
-    /// Jobs in its line, on their way there, and running.
+    /// Jobs in its queue, on their way there, and running.
     active: AtomicUsize,
     /// Jobs that it was handed so far.
     total: AtomicUsize,

@@ -13,7 +13,7 @@ use super::run::{JobHandler, Trying};
 use super::spawn::Spawner;
 use super::worker::Worker;
 
-/// How many jobs may stand in the line of one worker, unless the pool says otherwise.
+/// How many jobs may wait in the queue of one worker, unless the pool says otherwise.
 pub const QUEUE_MAX: usize = 1_024;
 
 /// How many workers a pool may have.
@@ -109,8 +109,8 @@ impl<I: Clone + Send + 'static, T: Send + 'static, E: Send + 'static> WorkerPool
         WorkerPoolBuilder { choice: Choice::Own(Arc::new(balancer)), ..self }
     }
 
-    /// How many jobs may stand in the line of a worker, and at least 1; where all workers share one line, so many for each of
-    /// them; of workers that are made on demand, in the line of all of them. By default [`QUEUE_MAX`].
+    /// How many jobs may wait in the queue of a worker, and at least 1; where all workers share one queue, so many for
+    /// each of them; of workers that are made on demand, in the queue of all of them. By default [`QUEUE_MAX`].
     pub fn queue(self, queue_max: usize) -> Self {
         WorkerPoolBuilder { queue_max: queue_max.max(1), ..self }
     }

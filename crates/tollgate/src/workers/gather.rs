@@ -10,17 +10,17 @@ use super::handle::{FinishedJob, Handle, JobError};
 use super::pool::{SubmitError, WorkerPool};
 use super::progress::{JobTally, ProgressObserver};
 
-/// Results as they come, each with the number of its input. Inputs are taken as there is room for them, so however many
-/// there are, only those are kept that wait or run.
+/// Results as they come, each with the number of its input. Inputs are taken as the queues have space for them, so
+/// however many there are, only those are kept that wait or run.
 ///
 /// # Cancel safety
 ///
-/// Dropping it calls off what was handed in and is not done.
+/// Dropping it calls off the jobs that were submitted and are not done.
 #[must_use = "nothing is handed in until the next result is asked for"]
 pub struct Completed<'p, I: Clone + Send + 'static, T: Send + 'static, E: Send + 'static, S> {
     pool: &'p WorkerPool<I, T, E>,
     inputs: S,
-    /// One that found no room.
+    /// An input that no queue took.
     held: Option<(usize, I)>,
     number: usize,
     open: BTreeMap<usize, Handle<T, E>>,
@@ -36,11 +36,11 @@ where
     T: Send + 'static,
     E: Send + 'static,
 {
-    /// Hands in all inputs, with patience where there is no room, and answers the results in their order.
+    /// Submits all inputs, waiting where a queue is full, and returns the results in their order.
     ///
     /// # Cancel safety
     ///
-    /// Dropping it calls off what was handed in and is not done.
+    /// Dropping it calls off the jobs that were submitted and are not done.
     pub fn gather<'a, N>(&'a self, inputs: N) -> Reply<'a, Vec<Result<T, JobError<E>>>>
     where
         N: IntoIterator<Item = I>,
@@ -49,7 +49,7 @@ where
         self.gather_with(inputs, |_: JobTally| ())
     }
 
-    /// As [`gather`](WorkerPool::gather), and tells how it goes on: to a [`Bar`](super::Bar), say.
+    /// As [`gather`](WorkerPool::gather), and reports its progress: to a [`Bar`](super::Bar), say.
     ///
     /// # Cancel safety
     ///
@@ -80,7 +80,7 @@ where
         })
     }
 
-    /// Hands in all inputs, and answers the results as they come.
+    /// Submits all inputs, and returns the results as they come.
     pub fn as_completed<N: IntoIterator<Item = I>>(&self, inputs: N) -> Completed<'_, I, T, E, N::IntoIter> {
         Completed {
             pool: self,
@@ -100,7 +100,7 @@ where
     E: Send + 'static,
     S: Iterator<Item = I> + Send,
 {
-    /// The next result; `None` when there is none left.
+    /// Returns the next result; `None` when no result is left.
     ///
     /// # Cancel safety
     ///
@@ -109,7 +109,8 @@ where
         Reply::later(async move {
             self.fill();
             if self.open.is_empty() {
-                // Others have filled the lines. It is kept until it is handed in: nobody may stay for that.
+                // Other callers have filled the queues. The input is kept until it is submitted: the caller may drop
+                // the wait.
                 let (number, input) = self.held.clone()?;
                 let submitted = self.submit_held(number, input).await;
                 self.held = None;
@@ -119,7 +120,7 @@ where
             }
             loop {
                 let number = poll_fn(|context| self.finished.poll_next(context)).await;
-                // One that was handed in again may be told of twice; it is open until it has a result.
+                // A job that was submitted again may be reported twice; it is open until it has a result.
                 let result = self.open.get(&number).and_then(|handle| handle.0.take());
                 if let Some(result) = result {
                     self.open.remove(&number);
@@ -140,7 +141,7 @@ where
         }
     }
 
-    /// Hands in as many as there is room for.
+    /// Submits as many inputs as the queues have space for.
     fn fill(&mut self) {
         loop {
             let next = self.held.take().or_else(|| {

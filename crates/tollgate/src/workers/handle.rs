@@ -1,4 +1,4 @@
-//! Handles: what somebody has of a job that was handed in.
+//! Handles: what a caller has of a job that it submitted.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -30,15 +30,15 @@ pub enum JobError<E> {
     Lost,
 }
 
-/// A job that was handed in: `.await` its result in a task, or `.wait()` for it in a thread.
+/// A job that was submitted: `.await` its result in a task, or `.wait()` for it in a thread.
 ///
 /// # Cancel safety
 ///
-/// Dropping it lets the job go on, with nobody to hear of it. [`cancel`](Handle::cancel) calls it off.
+/// Dropping it lets the job go on, detached: no caller gets its result. [`cancel`](Handle::cancel) calls it off.
 #[must_use = "a job goes on without its handle, but nobody hears what comes of it"]
 pub struct Handle<T, E>(pub(super) Arc<ResultSlot<T, E>>);
 
-/// Where a job and whoever asks for it meet.
+/// What a job and the caller that waits for its result share.
 pub(super) struct ResultSlot<T, E>(Mutex<JoinState<T, E>>);
 
 struct JoinState<T, E> {
@@ -75,13 +75,13 @@ impl FinishedJob {
 }
 
 impl<T, E> ResultSlot<T, E> {
-    /// A slot for a job; `told` hears when it is finished, by a number.
+    /// A slot for a job; `told` is notified when the job is finished, by a number.
     pub(super) fn new(told: Option<(Arc<FinishedJob>, usize)>) -> Arc<ResultSlot<T, E>> {
         let meeting = JoinState { result: None, is_over: false, asker: None, runner: None, told };
         Arc::new(ResultSlot(Mutex::new(meeting)))
     }
 
-    /// Gives the result, if there is none yet.
+    /// Sets the result, unless one was set before.
     pub(super) fn finish(&self, result: Result<T, JobError<E>>) {
         let (wakers, _unheard) = {
             let mut meeting = self.0.lock();
@@ -101,7 +101,7 @@ impl<T, E> ResultSlot<T, E> {
         self.0.lock().is_over
     }
 
-    /// Whether there is no need to go on; if there is, `waker` is woken when there is none any more.
+    /// Returns whether the job need not go on; if it must, `waker` is woken once it need not.
     pub(super) fn is_called_off(&self, waker: &Waker) -> bool {
         let _replaced;
         let mut meeting = self.0.lock();
@@ -141,7 +141,7 @@ impl<T: Send, E: Send> Handle<T, E> {
     }
 
     /// Calls the job off: one that waits is not begun, one that runs as a future is dropped where it is, and one that
-    /// runs in a thread goes on to its end, with nobody to hear of it. Whoever waits for it is told at once.
+    /// runs in a thread goes on to its end, detached. A caller that waits for its result is notified at once.
     pub fn cancel(&self) {
         self.0.finish(Err(JobError::Cancelled));
     }

@@ -1,7 +1,8 @@
-//! The line in front of a worker: bounded, first come first served, inside and outside.
+//! The queue in front of a worker: bounded, first come first served, for queued jobs and for waiters outside.
 //!
-//! Whoever finds it full stands outside with its job. When there is room again, the job of the first outside is taken in
-//! by whoever made the room: the grant is the commit, so nobody is overtaken and nobody looks in vain.
+//! A caller that finds it full waits outside with its job. When a place is free again, the worker that freed it takes
+//! in the job of the first waiter: the grant is the commit, so no waiter is overtaken and no notified waiter finds the
+//! place taken.
 
 use std::collections::VecDeque;
 use std::future::{Future, poll_fn};
@@ -11,7 +12,7 @@ use std::task::{Context, Poll, Waker};
 
 use tollgate_store::Mutex;
 
-/// A line of jobs.
+/// A queue of jobs.
 pub(super) struct JobQueue<J> {
     line: Mutex<QueuedJob<J>>,
     queue_max: usize,
@@ -32,18 +33,18 @@ struct QueuedJob<J> {
     free: usize,
 }
 
-/// One who stands outside, with its job until that was taken in.
+/// A waiter outside the queue, with its job until that was taken in.
 struct Spot<J>(Mutex<(Option<J>, Option<Waker>)>);
 
 /// What became of a job that was offered.
 pub(super) enum PushOutcome<J> {
-    /// It is in the line.
+    /// It is in the queue.
     Queued,
-    /// Somebody is to be made for it.
+    /// The caller must start a worker for it.
     Start(J),
-    /// There is no room.
+    /// The queue is full.
     Full(J),
-    /// There never will be.
+    /// The queue is closed.
     Closed(J),
 }
 
@@ -51,7 +52,8 @@ pub(super) enum PushOutcome<J> {
 pub(super) struct Rejected<J>(pub(super) J);
 
 impl<J> JobQueue<J> {
-    /// A line of at most `queue_max`, in front of one worker or several, or of `free` workers that are made on demand.
+    /// A queue of at most `queue_max` jobs, in front of one worker or several, or of `free` workers that are made on
+    /// demand.
     pub(super) fn new(queue_max: usize, free: usize, choose_idle: ChooseIdle) -> JobQueue<J> {
         let (jobs, outside, idle) = (VecDeque::new(), VecDeque::new(), Vec::new());
         let line = Mutex::new(QueuedJob { jobs, outside, idle, is_closed: false, free });
@@ -62,12 +64,12 @@ impl<J> JobQueue<J> {
         self.line.lock().is_closed
     }
 
-    /// How many jobs are in the line.
+    /// How many jobs are in the queue.
     pub(super) fn len(&self) -> usize {
         self.line.lock().jobs.len()
     }
 
-    /// Puts a job into the line, if there is room.
+    /// Puts a job into the queue, unless it is full.
     pub(super) fn offer(&self, job: J) -> PushOutcome<J> {
         let waker = {
             let mut line = self.line.lock();
@@ -88,7 +90,7 @@ impl<J> JobQueue<J> {
         PushOutcome::Queued
     }
 
-    /// The next job for a worker; `None` when the line is closed and empty.
+    /// Returns the next job for a worker; `None` when the queue is closed and empty.
     pub(super) async fn next(&self, worker: usize) -> Option<J> {
         poll_fn(|context| self.poll_next(worker, context)).await
     }
@@ -140,7 +142,7 @@ impl<J> JobQueue<J> {
         waker.into_iter().for_each(Waker::wake);
     }
 
-    /// Lets nobody in any more. Those in the line stay.
+    /// Accepts no more jobs. Those in the queue stay.
     pub(super) fn close(&self) {
         let wakers: Vec<Waker> = {
             let mut line = self.line.lock();
@@ -153,16 +155,16 @@ impl<J> JobQueue<J> {
         wakers.into_iter().for_each(Waker::wake);
     }
 
-    /// Takes all jobs out of the line.
+    /// Takes all jobs out of the queue.
     pub(super) fn clear(&self) -> VecDeque<J> {
         std::mem::take(&mut self.line.lock().jobs)
     }
 
-    /// Gets a job into the line, waiting for room.
+    /// Gets a job into the queue, waiting while it is full.
     ///
     /// # Cancel safety
     ///
-    /// Dropping it takes the job along, unless it is in the line already.
+    /// Dropping it drops the job, unless that is in the queue already.
     pub(super) fn enter(&self, job: J) -> Entering<'_, J> {
         Entering { desk: self, stage: PushStage::New(job) }
     }
@@ -182,7 +184,7 @@ impl<J> QueuedJob<J> {
         Some(self.idle.swap_remove(place).1)
     }
 
-    /// Takes in the job of the first outside if there is room, and answers whom to wake.
+    /// Takes in the job of the first waiter outside unless the queue is full, and returns the waker of that waiter.
     fn admit_waiting(&mut self, queue_max: usize) -> Option<Waker> {
         if self.jobs.len() >= queue_max {
             return None;
@@ -194,7 +196,7 @@ impl<J> QueuedJob<J> {
     }
 }
 
-/// One who wants to get a job into a line. Answers the job if somebody is to be made for it.
+/// A caller that gets a job into a queue. Returns the job if the caller must start a worker for it.
 pub(super) struct Entering<'a, J> {
     desk: &'a JobQueue<J>,
     stage: PushStage<J>,
@@ -228,7 +230,7 @@ impl<J> Future for Entering<'_, J> {
 impl<J> Entering<'_, J> {
     fn stand_outside(&mut self, job: J, context: &mut Context<'_>) -> Poll<Result<Option<J>, Rejected<J>>> {
         let mut line = self.desk.line.lock();
-        // Room may have been made since it was offered, and nobody would tell.
+        // A place may have been freed since the job was offered, and that would not notify this waiter.
         let has_room = line.free > 0 || line.jobs.len() < self.desk.queue_max && line.outside.is_empty();
         if line.is_closed || has_room {
             self.stage = PushStage::New(job);

@@ -17,10 +17,10 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! Jobs wait in lines that are bounded, first come first served: each worker has one of its own where [`Balance::RoundRobin`]
-//! or a [`Balancer`] says who does which job, and all share one otherwise, so that no job waits while a worker is idle. Who
-//! hands in a job while its line is full waits for room, in the order of arrival. A job that panics is an error in its handle, and its worker goes on with a job made
-//! anew.
+//! Jobs wait in queues that are bounded, first come first served: each worker has one of its own where
+//! [`Balance::RoundRobin`] or a [`Balancer`] says who does which job, and all share one otherwise, so that no job waits
+//! while a worker is idle. A caller that submits a job while its queue is full waits for space, in the order of
+//! arrival. A job that panics is an error in its handle, and its worker goes on with a job made anew.
 
 mod balance;
 mod builder;

@@ -19,7 +19,7 @@ use super::spawn::Spawner;
 use super::worker::Worker;
 use crate::LimitPool;
 
-/// How often a worker may die in a row, with no job done in between, before its line is closed.
+/// How often a worker may die in a row, with no job done in between, before its queue is closed.
 const DEATHS_MAX: u32 = 8;
 
 type Make<I, T, E> = dyn Fn(&Worker) -> JobHandler<I, T, E> + Send + Sync;
@@ -44,7 +44,7 @@ pub enum Shutdown {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum SubmitError<I> {
-    /// The line of the worker is full.
+    /// The queue of the worker is full.
     #[error("the line of the worker is full; wait with submit, or raise the queue")]
     Full(I),
     /// The pool is shut down, or its workers are gone.
@@ -81,7 +81,7 @@ pub(super) struct Staff<I> {
 }
 
 impl<I> Staff<I> {
-    /// Whether all workers serve one line, of which each takes a job when it is idle.
+    /// Returns whether all workers serve one queue, from which each takes a job when it is idle.
     fn shares_line(&self) -> bool {
         !self.on_demand && !self.choice.pins()
     }
@@ -92,7 +92,7 @@ struct Alive<T, E> {
     workers: usize,
     /// What runs, by the number of its worker.
     running: Vec<(usize, Arc<ResultSlot<T, E>>)>,
-    /// Those who wait until nobody is.
+    /// The waiters to wake when no worker is left.
     wakers: Vec<Waker>,
     cancels: bool,
 }
@@ -109,7 +109,7 @@ impl<I: Clone + Send + 'static, T: Send + 'static, E: Send + 'static> WorkerPool
         WorkerPoolBuilder::new(WorkerKind::Tasks, count)
     }
 
-    /// Hands in a job, if there is room in the line of the worker that it is for.
+    /// Submits a job, if there is space in the queue of the worker that it is for.
     ///
     /// # Errors
     ///
@@ -138,11 +138,11 @@ impl<I: Clone + Send + 'static, T: Send + 'static, E: Send + 'static> WorkerPool
         Ok(Handle(slot))
     }
 
-    /// Hands in a job, and waits for room in the line of the worker that it is for, in the order of arrival.
+    /// Submits a job, and waits for space in the queue of the worker that it is for, in the order of arrival.
     ///
     /// # Cancel safety
     ///
-    /// Dropping it takes the job along, unless it was handed in.
+    /// Dropping it drops the job, unless that was submitted.
     ///
     /// # Errors
     ///
@@ -176,7 +176,7 @@ impl<I: Clone + Send + 'static, T: Send + 'static, E: Send + 'static> WorkerPool
         })
     }
 
-    /// How many jobs wait in lines.
+    /// How many jobs wait in queues.
     pub fn waiting(&self) -> usize {
         self.0.desks.iter().map(JobQueue::len).sum()
     }
@@ -187,7 +187,7 @@ impl<I: Clone + Send + 'static, T: Send + 'static, E: Send + 'static> WorkerPool
         self.0.staff.count
     }
 
-    /// How many jobs may wait in lines.
+    /// How many jobs may wait in queues.
     pub fn queue_max(&self) -> usize {
         self.0.queue_max
     }
@@ -247,13 +247,13 @@ pub struct PoolStats {
     pub alive: usize,
     /// How many jobs run.
     pub running: usize,
-    /// How many jobs wait in lines.
+    /// How many jobs wait in queues.
     pub waiting: usize,
     /// What each worker has to do, and had; of workers made on demand, one entry for all.
     pub workers: Vec<WorkerLoad>,
 }
 
-/// Counts a job that is on its way to a line, and no more if it does not get there.
+/// Counts a job that is on its way to a queue, and no more if it does not get there.
 struct Loaded<'a>(Option<&'a WorkerCount>);
 
 impl<'a> Loaded<'a> {
@@ -309,7 +309,7 @@ impl<I: Clone + Send + 'static, T: Send + 'static, E: Send + 'static> PoolShared
         self
     }
 
-    /// The line for a job, if one is open.
+    /// The queue for a job, if one is open.
     fn choose(&self, input: &I) -> Option<usize> {
         let is_open = |line: usize| !self.desks[line].is_closed();
         match self.staff.on_demand || self.staff.shares_line() {
@@ -318,19 +318,19 @@ impl<I: Clone + Send + 'static, T: Send + 'static, E: Send + 'static> PoolShared
         }
     }
 
-    /// Counts a job for the worker of a line. Where all share it, that is counted when one takes the job.
+    /// Counts a job for the worker of a queue. Where all share it, that is counted when one takes the job.
     fn load_of(&self, line: usize) -> Loaded<'_> {
         if self.staff.shares_line() { Loaded(None) } else { Loaded::new(&self.loads[line]) }
     }
 
-    /// Counts jobs of a line no more.
+    /// Counts jobs of a queue no more.
     fn unload(&self, line: usize, jobs: usize) {
         if !self.staff.shares_line() {
             (0..jobs).for_each(|_| self.loads[line].done());
         }
     }
 
-    /// The line that a worker takes its jobs from.
+    /// The queue that a worker takes its jobs from.
     fn line_of(&self, worker: usize) -> usize {
         if self.desks.len() == 1 { 0 } else { worker }
     }
@@ -340,7 +340,7 @@ impl<I: Clone + Send + 'static, T: Send + 'static, E: Send + 'static> PoolShared
         Worker::new(index, limits.for_worker(index))
     }
 
-    /// Starts a worker that does the jobs of a line.
+    /// Starts a worker that does the jobs of a queue.
     pub(super) fn start_worker(this: &Arc<Self>, index: usize) -> io::Result<()> {
         let life = WorkerGuard { shared: Arc::clone(this), worker: index, is_over: false };
         this.alive.lock().workers += 1;
@@ -366,7 +366,7 @@ impl<I: Clone + Send + 'static, T: Send + 'static, E: Send + 'static> PoolShared
         }
     }
 
-    /// Does one job, of which everybody knows that it runs.
+    /// Does one job, and lists it as running meanwhile.
     async fn work(
         &self,
         job: QueuedInput<I, T, E>,
@@ -394,7 +394,7 @@ impl<I: Clone + Send + 'static, T: Send + 'static, E: Send + 'static> PoolShared
         alive.cancels
     }
 
-    /// Starts a worker that does one job, and hands its place on.
+    /// Starts a worker that does one job, and then passes its place on.
     fn start_on_demand(this: &Arc<Self>, job: QueuedInput<I, T, E>) {
         let index = this.made.fetch_add(1, Ordering::Relaxed);
         let life = WorkerGuard { shared: Arc::clone(this), worker: 0, is_over: false };
@@ -419,7 +419,7 @@ impl<I: Clone + Send + 'static, T: Send + 'static, E: Send + 'static> PoolShared
         drop(spawned);
     }
 
-    /// Lets nobody in any more, and calls off what there is if it is told to.
+    /// Accepts no more jobs, and calls off those that it has if `how` says so.
     pub(super) fn close(&self, how: Shutdown) {
         self.desks.iter().for_each(JobQueue::close);
         if how == Shutdown::Drain {
@@ -461,7 +461,7 @@ struct WorkerGuard<I: Clone + Send + 'static, T: Send + 'static, E: Send + 'stat
 }
 
 impl<I: Clone + Send + 'static, T: Send + 'static, E: Send + 'static> WorkerGuard<I, T, E> {
-    /// Sees to it that the line of a worker that died goes on.
+    /// Replaces a worker that died, so that its queue is still served.
     fn replace(&self) {
         let (shared, worker) = (&self.shared, self.worker);
         let deaths = shared.deaths[worker].fetch_add(1, Ordering::Relaxed) + 1;
@@ -469,7 +469,7 @@ impl<I: Clone + Send + 'static, T: Send + 'static, E: Send + 'static> WorkerGuar
             return;
         }
         let lost = shared.lost.fetch_add(1, Ordering::AcqRel) + 1;
-        // Of those that share a line, the others go on with its jobs.
+        // Of the workers that share a queue, the others go on with its jobs.
         if !shared.staff.shares_line() || lost == shared.staff.count {
             shared.desks[shared.line_of(worker)].close();
             self.give_up();
@@ -478,7 +478,7 @@ impl<I: Clone + Send + 'static, T: Send + 'static, E: Send + 'static> WorkerGuar
         }
     }
 
-    /// Nobody is left to do the jobs of the line; whoever waits for them is told by their being dropped.
+    /// Drops the jobs of the queue, for which no worker is left; that notifies their waiters.
     fn give_up(&self) {
         let line = self.shared.line_of(self.worker);
         let lost = self.shared.desks[line].clear();

@@ -13,7 +13,7 @@ pub struct JobTally {
     pub total: Option<usize>,
 }
 
-/// Is told how a gathering goes on: at its beginning, and after every job.
+/// Is notified of the progress of a gathering: at its beginning, and after every job.
 pub trait ProgressObserver {
     /// So far it has come.
     fn tell(&mut self, tally: JobTally);
@@ -25,7 +25,7 @@ impl<F: FnMut(JobTally)> ProgressObserver for F {
     }
 }
 
-/// A bar on a terminal; nothing where there is none.
+/// A bar on a terminal; without a terminal, nothing.
 #[derive(Debug)]
 pub struct Bar<W> {
     out: Option<W>,
@@ -36,7 +36,7 @@ pub struct Bar<W> {
 const WIDTH: usize = 30;
 
 impl Bar<std::io::Stderr> {
-    /// A bar on the terminal of standard error. Where that is none, nothing is drawn.
+    /// A bar on the terminal of standard error. Where standard error is no terminal, nothing is drawn.
     pub fn stderr() -> Self {
         let out = std::io::stderr();
         Bar { out: out.is_terminal().then_some(out), drawn: String::new() }
@@ -59,7 +59,7 @@ impl<W: Write> ProgressObserver for Bar<W> {
             return;
         }
         let end = if tally.total == Some(tally.done) { "\n" } else { "" };
-        // Nobody looks any more: that is no reason to stop.
+        // The terminal may be gone: that is no reason to stop.
         let _ = write!(out, "\r{line}{end}").and_then(|()| out.flush());
         self.drawn = line;
     }

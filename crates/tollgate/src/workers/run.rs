@@ -20,13 +20,13 @@ pub(super) type Trying<T, E> = Pin<Box<dyn Future<Output = Result<T, E>> + Send>
 /// What a worker does with each input.
 pub(super) type JobHandler<I, T, E> = Box<dyn FnMut(&Worker, I) -> Trying<T, E> + Send>;
 
-/// An input, and whoever waits for what comes of it.
+/// An input, and the waiter for its result.
 pub(super) struct QueuedInput<I, T, E> {
     pub(super) input: I,
     pub(super) promise: ReplyOnDrop<T, E>,
 }
 
-/// Wherever a job is dropped before it was done, whoever waits for it is told.
+/// Notifies the waiter for a job, wherever the job is dropped before it was done.
 pub(super) struct ReplyOnDrop<T, E>(pub(super) Arc<ResultSlot<T, E>>);
 
 impl<T, E> Drop for ReplyOnDrop<T, E> {
@@ -87,7 +87,7 @@ pub(super) async fn run<I: Clone, T, E>(
     }
 }
 
-/// Runs what `begin` begins, unless whoever waits for it calls it off first. A panic is an outcome.
+/// Runs what `begin` begins, unless the caller that waits for it calls it off first. A panic is an outcome.
 async fn attempt<'f, T, E, R>(
     slot: &ResultSlot<T, E>,
     begin: impl FnOnce() -> Pin<Box<dyn Future<Output = R> + Send + 'f>>,

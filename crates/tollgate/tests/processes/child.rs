@@ -85,7 +85,7 @@ fn limiter_on(store: Arc<FileStore>, cache_ttl: Duration) -> Limiter {
     Limiter::builder(catalog).build()
 }
 
-/// Says a line at once: whoever is killed after it has said it.
+/// Says a line at once: a child that is killed after this has said it.
 fn say(line: &str) {
     let mut out = std::io::stdout().lock();
     // A parent that is gone wants to hear nothing.

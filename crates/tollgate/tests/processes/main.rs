@@ -1,6 +1,6 @@
 //! Several processes on one file, really started and really killed.
 //!
-//! This program is its own child: what it does is told by its environment. So it has a main of its own, and runs its
+//! This program is its own child: what it does is set by its environment. So it has a main of its own, and runs its
 //! tests itself.
 #![allow(
     clippy::print_stdout,

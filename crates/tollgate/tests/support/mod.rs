@@ -19,7 +19,7 @@ pub(crate) fn hands() -> ManualClock {
     ManualClock::at(START)
 }
 
-/// A set of these limits that goes by `hands`.
+/// A set of these limits that goes by the manual clock `hands`.
 pub(crate) fn set<const N: usize>(hands: &ManualClock, limits: [LimitBuilder; N]) -> LimitSet {
     builder(hands, limits).build().expect("the limits of a test are valid")
 }
@@ -110,7 +110,7 @@ impl Ears {
 pub(crate) struct Warnings(Arc<Mutex<Vec<String>>>);
 
 impl Warnings {
-    /// What was warned of while `work` ran in this thread, for somebody who listens to nothing less.
+    /// What was warned of while `work` ran in this thread, for a subscriber that listens to nothing less.
     pub(crate) fn during(work: impl FnOnce()) -> Vec<String> {
         let warnings = Warnings::default();
         tracing::subscriber::with_default(warnings.clone(), work);

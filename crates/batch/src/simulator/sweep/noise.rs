@@ -64,7 +64,7 @@ pub fn headers_that_lie() -> Family {
     Family::new("headers-that-lie", cases)
 }
 
-/// A twentieth of the calls is told to wait for a minute.
+/// A twentieth of the calls gets the advice to wait for a minute.
 pub fn advice_of_a_minute() -> Family {
     let mut cases = Vec::new();
     for (latency, workers) in [(20, 8), (200, 32), (1_000, 100), (5_000, 100), (1_000, 8)] {

@@ -1,11 +1,11 @@
-//! Being told to end, between batches.
+//! The signal to end, obeyed between batches.
 
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-/// How long a pause goes on after somebody wants it to end, at most.
+/// How long a pause goes on after the signal to end, at most.
 const SLICE: Duration = Duration::from_millis(100);
 
 /// Becomes true with Ctrl-C or SIGTERM. The second one ends the process at once.
@@ -34,7 +34,7 @@ impl StopSignal {
         self.0.load(Ordering::Relaxed)
     }
 
-    /// Waits for so long, unless it is told to end.
+    /// Waits for so long, unless a signal to end comes.
     #[expect(clippy::disallowed_methods, reason = "the stream calls nobody when there is more of it")]
     pub(super) fn pause(&self, length: Duration) {
         let mut left = length;

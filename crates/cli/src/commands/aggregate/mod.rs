@@ -18,16 +18,16 @@ use crate::exit::Exit;
 use crate::output::{Output, ProgressLine, grouped};
 use crate::store::open_dynamodb;
 
-/// How long to wait for more when there is none.
+/// How long to wait for more records at the end of the stream.
 const IDLE: Duration = Duration::from_secs(1);
 
 /// How long to wait after a failure, at first and at most.
 const REST: [Duration; 2] = [Duration::from_millis(200), Duration::from_secs(10)];
 
-/// How often a batch is tried that fails, if somebody waits for the end.
+/// How often a batch that fails is tried with `--once`, where the caller waits for the end.
 const TRIES_MAX: u32 = 5;
 
-/// Does what the stream asks for, until it is told to end.
+/// Does what the stream asks for, until a signal ends it.
 pub(super) fn run(context: &Context, args: AggregateArgs) -> Result<Output> {
     let store = open_dynamodb(&context.settings)?;
     let start = match (args.from_start, args.latest) {

@@ -12,7 +12,7 @@ pub(super) struct ClosedAccounts(Arc<Mutex<ClosedState>>);
 struct ClosedState {
     /// Names and reasons.
     accounts: Vec<(String, String)>,
-    /// How many of them were told.
+    /// How many of them were reported.
     told: usize,
 }
 
@@ -26,7 +26,7 @@ impl ClosedAccounts {
         }
     }
 
-    /// Takes what was not told yet.
+    /// Takes what was not reported yet.
     pub(super) fn take_notices(&self) -> Vec<String> {
         let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let (told, all) = (state.told, state.accounts.len());

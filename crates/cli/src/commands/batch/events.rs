@@ -9,10 +9,10 @@ use tollgate_provider::Class;
 
 use crate::output::harmless_json;
 
-/// Writes an event to stdout. Whoever reads slowly slows the batch down, and loses nothing.
+/// Writes an event to stdout. A slow reader slows the batch down, and loses nothing.
 pub(crate) fn write(event: &BatchEvent<'_>) {
     if let Some(value) = line(event) {
-        // Whoever closed the pipe wants no more of it; the results are in their file.
+        // A reader that closed the pipe wants no more events; the results are in their file.
         let _ = writeln!(io::stdout().lock(), "{}", harmless_json(value.to_string()));
     }
 }

@@ -10,7 +10,7 @@ use tollgate_provider::{Class, FatalKind, Hint};
 
 use super::http::Replied;
 
-/// How long the others wait for the first. Some calls take minutes, and nobody is helped by waiting for those.
+/// How long the others wait for the first. Some calls take minutes, and waiting for those helps no other call.
 const ALONE: Duration = Duration::from_secs(1);
 
 /// Whether the key of an account is any good.

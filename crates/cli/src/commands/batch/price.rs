@@ -18,7 +18,7 @@ const FILE_MAX: u64 = 1 << 20;
 /// Millionths in a dollar.
 const MICROS: u64 = 1_000_000;
 
-/// A million dollars, which is more than anybody means to spend on tokens by the million, or on a batch.
+/// A million dollars, which is more than any user means to spend on tokens by the million, or on a batch.
 const DOLLARS_MAX: u64 = 1_000_000;
 
 /// Prices by the name of the model. A name that ends in `*` is for all that begin with it.

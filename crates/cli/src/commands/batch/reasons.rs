@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use serde::Serialize;
 use tollgate_batch::{ItemError, Outcome, StopReason};
 
-/// How many reasons are told apart. Providers like to put an id into each.
+/// How many reasons are counted separately. Providers like to put an id into each.
 const REASONS_MAX: usize = 100;
 
 /// How many are shown.
@@ -26,7 +26,7 @@ pub(crate) struct CountedReason {
 }
 
 impl Reasons {
-    /// Counts the reason of an outcome that has one. That somebody ended the batch is none.
+    /// Counts the reason of an outcome that has one. A shutdown of the batch is not counted.
     pub(crate) fn count<O>(&mut self, outcome: &Outcome<O>) {
         let Err(failed) = &outcome.result else { return };
         if matches!(failed, ItemError::Unfinished(StopReason::Shutdown)) {

@@ -34,7 +34,7 @@ use crate::context::Context;
 use crate::exit::{Exit, UsageError};
 use crate::output::{Format, Output, grouped};
 
-/// Sends all requests, and tells what came of it.
+/// Sends all requests, and reports what came of it.
 pub(super) fn run(context: &Context, args: BatchRunArgs) -> Result<Output> {
     let accounts = accounts(&args)?;
     let bad = Arc::new(BadLines::new(files::errors_path(&args), &args.requests));
@@ -165,8 +165,8 @@ fn observer(
     }
 }
 
-/// Reads outcomes until there are no more, and shows how far it has come. Told to end, it calls everything off; told
-/// again, it does not even wait for that.
+/// Reads outcomes until there are no more, and shows how far it has come. On a signal to end, it cancels everything; on
+/// a second one, it does not even wait for that.
 async fn watched(
     mut watch: ProgressView<'_>,
     mut run: Run<Answered>,

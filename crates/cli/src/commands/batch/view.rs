@@ -34,7 +34,7 @@ pub(crate) struct BatchSummaryAnswer {
     /// Lines that are no requests.
     bad_lines: u64,
     calls: u64,
-    /// Calls that were told to wait.
+    /// Calls that the provider asked to wait.
     rejected: u64,
     cooldowns: u64,
     /// Calls that met a cooldown.

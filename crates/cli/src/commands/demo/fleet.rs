@@ -1,4 +1,4 @@
-//! The fleet: keys of two projects, their limits, and workers who call by them.
+//! The fleet: keys of two projects, their limits, and workers that call by them.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -11,19 +11,19 @@ use super::pause;
 use super::random::DemoRandom;
 use super::tally::DemoTally;
 
-/// What everybody calls.
+/// The resource that every worker calls.
 pub(super) const RESOURCE: &str = "gpt-4";
 
-/// How long those who wait do.
+/// How long workers wait that do.
 const PATIENCE: Duration = Duration::from_millis(1_500);
 
-/// How long those who do not wait pause after a refusal, at least and at most.
+/// How long workers that do not wait pause after a refusal, at least and at most.
 const PAUSE: [Duration; 2] = [Duration::from_millis(100), Duration::from_millis(400)];
 
 /// How many workers each key has.
 const WORKERS: u64 = 3;
 
-/// A key, and those who use it.
+/// A key, and the workers that use it.
 pub(super) struct DemoKey {
     pub(super) name: &'static str,
     pub(super) project: &'static str,

@@ -27,7 +27,7 @@ use crate::args::DemoArgs;
 use crate::context::Context;
 use crate::output::Output;
 
-/// How long it lasts if nobody says otherwise.
+/// How long it lasts by default.
 const SECONDS: u16 = 15;
 
 /// How long it lasts where examples are to be quick.
@@ -61,7 +61,7 @@ pub(super) fn run(context: &Context, args: DemoArgs) -> Result<Output> {
     Ok(Output::new(DemoSummary::of(&fleet, &limiter, (seconds, args.seconds), seed)?))
 }
 
-/// Watches until the time is over or somebody has seen enough, and answers how long that was.
+/// Watches until the time is over or a signal ends it, and returns how long that was.
 fn watch(
     fleet: &Fleet,
     limiter: &Limiter,
@@ -111,7 +111,7 @@ impl DemoSignals {
     }
 }
 
-/// Ends as if nobody had listened, so that whoever sent the signal sees what came of it.
+/// Ends the process as the signal would without a handler, so that its sender sees what came of it.
 fn end_as(signal: i32) -> Result<Output> {
     #[cfg(unix)]
     signal_hook::low_level::emulate_default_handler(signal)?;

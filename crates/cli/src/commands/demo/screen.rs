@@ -35,7 +35,7 @@ impl DemoScreen {
     ///
     /// # Errors
     ///
-    /// Nobody reads any longer.
+    /// The reader of stdout is gone.
     pub(super) fn show(&mut self, view: &DemoView, done: u64, seconds: u64) -> Result<()> {
         match self {
             DemoScreen::Table { width, height } => {
@@ -66,7 +66,7 @@ impl DemoScreen {
     ///
     /// # Errors
     ///
-    /// Nobody reads any longer.
+    /// The reader of stdout is gone.
     pub(super) fn end(self) -> Result<()> {
         match self {
             DemoScreen::Table { .. } | DemoScreen::Lines { .. } => writeln!(io::stdout())?,

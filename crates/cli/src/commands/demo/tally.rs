@@ -35,12 +35,12 @@ pub(super) struct DemoCount {
 }
 
 impl DemoTally {
-    /// Somebody begins to wait.
+    /// Counts a caller that begins to wait.
     pub(super) fn begin_to_wait(&self) {
         self.waiting.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Somebody waits no longer.
+    /// Counts a caller that waits no longer.
     pub(super) fn end_waiting(&self) {
         self.waiting.fetch_sub(1, Ordering::Relaxed);
     }

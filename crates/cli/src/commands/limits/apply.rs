@@ -73,7 +73,7 @@ impl AppliedPlan {
 ///
 /// # Errors
 ///
-/// [`CatalogError::SetChanged`] if somebody else changes the set meanwhile: two files would be mixed.
+/// [`CatalogError::SetChanged`] if another process changes the set meanwhile: two files would be mixed.
 pub(in crate::commands) fn carry_out(
     catalog: &Catalog,
     plan: &LimitsPlan,

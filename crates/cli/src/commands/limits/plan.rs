@@ -86,7 +86,7 @@ impl LimitsPlan {
                 plan.unchanged += 1;
                 plan.adopted.extend((!is_managed).then_some(level));
             } else {
-                // Somebody else deleted it: it has only to be given up.
+                // Another process deleted it: the set only has to give it up.
                 plan.levels.push(LevelStep { level, before, after, is_managed });
             }
         }
@@ -195,7 +195,7 @@ fn news(before: Option<&Entity>, part: &EntityPart) -> EntityPart {
     }
 }
 
-/// The steps in an order in which nobody is created before their parent.
+/// Returns the steps in an order in which no entity is created before its parent.
 fn parents_first(file: &Path, mut steps: BTreeMap<&str, EntityStep>) -> Result<Vec<EntityStep>> {
     let mut ordered = Vec::new();
     while !steps.is_empty() {

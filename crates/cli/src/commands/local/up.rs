@@ -19,7 +19,7 @@ use crate::settings::{DynamodbUrl, StoreUrl};
 /// How often what has expired is deleted. The service takes days, a developer has less time.
 const SWEEP_EVERY: Duration = Duration::from_secs(2);
 
-/// Serves tables until it is told to end.
+/// Serves tables until a signal ends it, or its time is over.
 pub(super) fn up(context: &Context, args: LocalUpArgs) -> Result<Output> {
     let engine = match &args.tables {
         Some(path) => Engine::open(path)?,
@@ -30,9 +30,9 @@ pub(super) fn up(context: &Context, args: LocalUpArgs) -> Result<Output> {
     let store = DynamoStore::builder(&args.table).http_client(engine.http_client()).create_table(true);
     store.build().wait()?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    // Whoever has read the answer may tell it to end.
+    // Before the answer is written: its reader may send a signal at once.
     let mut ending = runtime.block_on(async { ServerSignal::watch() })?;
-    // Before it ends: whoever waits for the port reads this.
+    // Before the server ends: a process that waits for the port reads this.
     Output::new(LocalUpAnswer::new(&args, endpoint)).write(&context.terminal, context.format)?;
     runtime.block_on(async {
         let sweeping = tokio::spawn(sweep(engine.clone()));
@@ -48,7 +48,7 @@ pub(super) fn up(context: &Context, args: LocalUpArgs) -> Result<Output> {
     Ok(Output::silent(Exit::OK))
 }
 
-/// Whoever reaches the engine may do everything with it, so only this host does.
+/// Listens on this host only: a client that reaches the engine may do everything with it.
 fn listen(port: u16) -> Result<TcpListener> {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, port));
     listener.with_context(|| format!("port {port} cannot be used; name another one, or --port 0 for any"))

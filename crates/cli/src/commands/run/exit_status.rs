@@ -84,7 +84,7 @@ impl ProcessEnd {
                 io::ErrorKind::NotFound => "there is no such command; everything was given back".into(),
                 _ => format!("{why}; everything was given back"),
             };
-            // If nobody listens there is nobody to tell.
+            // A write error is ignored: if stderr is closed, there is no reader to report it to.
             let said = harmless(&format!("{program}: {why}"));
             let _ = writeln!(anstream::stderr(), "{} {said}", paint(style::BAD, "error:"));
         }

@@ -63,13 +63,13 @@ pub(super) fn run(context: &Context, args: RunArgs) -> Result<Output> {
     Ok(Output::new(answer).with_exit(exit))
 }
 
-/// Says that the slots of the command may be another's, as soon as that is heard. The command goes on: only who started it
-/// knows whether it may.
+/// Reports that another command may hold the slots of this one, as soon as the limiter notices. The command goes on:
+/// only its caller knows whether it may.
 fn say_if_lost(event: &Event<'_>) {
     if matches!(event, Event::ExpiredLease) {
         let error = paint(style::BAD, "error:");
         let why = "it was reset, or nothing was heard of it for too long; another may run at the same time";
-        // If nobody listens there is nobody to tell.
+        // A write error is ignored: if stderr is closed, there is no reader to report it to.
         let _ = writeln!(anstream::stderr(), "{error} what the command held was lost: {why}");
     }
 }
@@ -106,12 +106,12 @@ fn watch(command: &mut Command) -> io::Result<std::process::ExitStatus> {
 /// Ends the lease, and answers whether everything was given back. If that cannot be written down it is said, but the
 /// command has run: its exit code stays ours.
 fn settle(lease: Lease<'_>, ended: &ProcessEnd, args: &RunArgs) -> bool {
-    // Should it have been lost since the last heartbeat, that is said; a store that is away cannot tell.
+    // If the lease was lost since the last heartbeat, that is reported; a store that is away cannot say.
     let _ = lease.heartbeat().wait();
     let refunds = !ended.was_run() || (args.refund_on_failure && !ended.is_success());
     let settled = if refunds { lease.cancel().wait() } else { lease.commit().wait() };
     if let Err(why) = settled {
-        // If nobody listens there is nobody to tell.
+        // A write error is ignored: if stderr is closed, there is no reader to report it to.
         let error = paint(style::BAD, "error:");
         let why = harmless(&why.to_string());
         let _ = writeln!(anstream::stderr(), "{error} the end of the command cannot be written down: {why}");
@@ -140,7 +140,7 @@ impl Answer for RunAnswer {
 }
 
 impl ProcessEnd {
-    /// The exit code that says the same to whoever started us.
+    /// Returns the exit code that says the same to the process that started us.
     fn exit(&self) -> Exit {
         Exit(self.shell_code())
     }

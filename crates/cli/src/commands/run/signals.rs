@@ -13,12 +13,12 @@ use signal_hook::low_level::siginfo::Cause;
 /// What is passed on.
 const PASSED_ON: [i32; 4] = [SIGHUP, SIGINT, SIGQUIT, SIGTERM];
 
-/// Hears of signals, and of the end of the command.
+/// Receives signals, and the end of the command.
 pub(super) struct Signals(SignalsInfo<WithOrigin>);
 
 impl Signals {
-    /// Listens from now on. What whoever started us wants ignored stays ignored: so does the command, then, as it would
-    /// without us (`nohup`, jobs in the background).
+    /// Listens from now on. A signal that the parent process set to be ignored stays ignored, for the command too,
+    /// as it would without us (`nohup`, jobs in the background).
     pub(super) fn listen() -> io::Result<Signals> {
         let ignored = ignored();
         let heard = PASSED_ON.into_iter().filter(|signal| ignored >> (signal - 1) & 1 == 0);
@@ -39,13 +39,13 @@ impl Signals {
     }
 }
 
-/// Passes a signal on, unless it came from the terminal, which tells everybody in its foreground: a command that is told
-/// twice may take it for impatience.
+/// Passes a signal on, unless it came from the terminal, which signals every process in its foreground: a command that
+/// gets a signal twice may take it for impatience.
 fn pass_on(origin: &Origin, child: &Child) {
     let is_from_terminal = matches!(origin.cause, Cause::Kernel);
     let pid = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
     if let (Some(signal), Some(pid)) = (named(origin.signal).filter(|_| !is_from_terminal), pid) {
-        // Gone already is as good as told.
+        // An error is ignored: a command that is gone needs no signal.
         let _ = kill_process(pid, signal);
     }
 }

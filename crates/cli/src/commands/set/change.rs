@@ -1,4 +1,4 @@
-//! Changes to limit sets, which every process that shares them hears of.
+//! Changes to limit sets, which reach every process that shares them.
 
 use std::time::Duration;
 

@@ -247,7 +247,7 @@ impl Visitor<'_> for AmountVisitor {
         Ok(LoggedAmount::Whole(number))
     }
 
-    /// A number with so many digits may have been changed by whoever read it; as text it is what was written.
+    /// A number with so many digits may have been changed by the parser that read it; as text it is what was written.
     fn visit_f64<E: Error>(self, number: f64) -> std::result::Result<LoggedAmount, E> {
         let text = number.to_string();
         let digits = text.trim_start_matches(['0', '.']).bytes().filter(u8::is_ascii_digit).count();

@@ -1,6 +1,6 @@
 //! A log of calls, replayed against other limits.
 //!
-//! The limits are stored in memory, with a clock that stands where the log is, and every call is made again. So what
+//! The limits are stored in memory, with a manual clock that follows the log, and every call is made again. So what
 //! comes out is what the limiter would have said.
 
 mod log;
@@ -31,10 +31,10 @@ use replay::{Replay, SimPatience};
 use tally::SimTally;
 use view::SimulateAnswer;
 
-/// How many lines that are no calls are told.
+/// How many lines that are no calls are reported.
 const MALFORMED_TOLD: u64 = 5;
 
-/// How many lines are read before somebody who watches is told.
+/// How many lines are read between two updates of the progress line.
 const PROGRESS_EVERY: u64 = 50_000;
 
 /// Replays a log.
@@ -77,7 +77,7 @@ fn limiter_with(wanted: &LimitsFile, hands: &ManualClock) -> Result<Limiter> {
     let limiter = Limiter::open(store, tollgate::limiter::DEFAULT_NAMESPACE).wait()?;
     let plan = LimitsPlan::new(limiter.catalog(), Path::new("limits"), wanted)?;
     carry_out(limiter.catalog(), &plan, |_| {})?;
-    // However many wait in the log, they are to be told how long.
+    // However many calls of the log wait, none is turned away: the replay reports how long each of them waits.
     Ok(Limiter::builder(limiter.catalog().clone()).waiters_max(usize::MAX).build())
 }
 
@@ -102,7 +102,7 @@ fn read(context: &Context, path: &Path, replay: &mut Replay) -> Result<u64> {
             Err(why) => {
                 malformed += 1;
                 if malformed <= MALFORMED_TOLD {
-                    // Whoever reads the message counts lines in the file, not in the line.
+                    // The reader of the message counts lines in the file, not in the line.
                     let why = why.split(" at line 1 column").next().unwrap_or_default();
                     context.note(format_args!("{}:{number}: {why}", path.display()));
                 }

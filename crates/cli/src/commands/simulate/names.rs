@@ -48,7 +48,7 @@ impl NameTable {
         self.names.get(number as usize).map_or("", |name| name)
     }
 
-    /// The same for somebody who outlives this.
+    /// Returns the same for a caller that outlives this.
     pub(super) fn shared(&self, number: u32) -> Arc<str> {
         self.names.get(number as usize).cloned().unwrap_or_default()
     }

@@ -1,4 +1,4 @@
-//! Calls made again, on a clock that stands where each of them was made.
+//! Calls made again, on a manual clock that is set to the time of each.
 
 use std::cmp::Reverse;
 use std::collections::hash_map::Entry;
@@ -28,7 +28,7 @@ pub(super) struct SimCall {
     pub(super) lasts: Span,
 }
 
-/// What those do who cannot be admitted at once.
+/// What calls do that cannot be admitted at once.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum SimPatience {
     /// They are refused.
@@ -153,7 +153,7 @@ impl Replay {
         }
     }
 
-    /// Lets time go on until everybody who waits had their turn, and every call has ended.
+    /// Lets time go on until every waiter has had its turn, and every call has ended.
     pub(super) fn finish(mut self) -> Replayed {
         self.advance(Tick::MAX);
         let Replay { waiters, mut tally, entities, resources, .. } = self;
@@ -206,7 +206,7 @@ impl Replay {
         }
     }
 
-    /// Lets those have their turn who can be told something now.
+    /// Takes the answers of all waiters that have one now.
     fn serve(&mut self) {
         while let Some((call, answer)) = self.waiters.next() {
             match answer {
@@ -254,7 +254,7 @@ impl Replay {
     }
 }
 
-/// The numbers of the limits that an entity has for a resource; `None` if that cannot be known, which the call will tell.
+/// The numbers of the limits that an entity has for a resource; `None` if that is unknown, which the call will report.
 fn own_limits(limiter: &Limiter, limits: &LimitNames, (entity, resource): (&str, &str)) -> Option<Vec<u32>> {
     let chain = limiter.catalog().chain(entity, resource).wait().ok()?;
     let own = chain.links.first()?.limits.iter();
@@ -273,7 +273,7 @@ fn limit_of(standing: &ChainStatus) -> Option<String> {
 
 fn failed(error: &AcquireError) -> SimOutcome {
     let kind = match error {
-        // Whoever cannot be admitted in time is told at once.
+        // A call that cannot be admitted in time is refused at once.
         AcquireError::TimedOut { standing, waited } if waited.is_zero() => return refused(standing),
         AcquireError::TimedOut { standing, .. } => return SimOutcome::TimedOut { limit: limit_of(standing) },
         AcquireError::Demand { why: DemandError::Impossible { limit, .. }, .. } => {

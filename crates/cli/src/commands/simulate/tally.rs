@@ -14,7 +14,7 @@ const HOUR: u64 = 3_600_000_000;
 pub(super) enum SimOutcome {
     /// It was admitted, after this wait.
     Admitted(Span),
-    /// A limit refused it, and would have admitted it after this wait if nobody else had come.
+    /// A limit refused it, and would have admitted it after this wait if no other call had come.
     Refused { limit: String, wait: Option<Span> },
     /// It asks for more than the limit can ever give.
     Impossible { limit: String },
@@ -72,7 +72,7 @@ pub(super) struct SimFailure {
     pub(super) why: String,
 }
 
-/// How long somebody waited, or would have had to.
+/// How long a call waited, or would have had to.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Wait {
     pub(super) wait: Span,

@@ -41,7 +41,7 @@ pub(super) struct SimulateAnswer {
     hours: Vec<(u64, u64)>,
 }
 
-/// How long those waited who did and were admitted.
+/// How long the calls waited that did and were admitted.
 #[derive(Serialize)]
 struct WaitsView {
     waited: usize,

@@ -1,5 +1,5 @@
-//! Those who wait in a replay. They wait as they would elsewhere, in the limiter's own lines, on a clock that is turned by
-//! hand: so nothing is said here about whose turn it is.
+//! The waiters of a replay. They wait as they would elsewhere, in the limiter's own queues, on a manual clock: so this
+//! module does not decide whose turn it is.
 
 use std::collections::{BTreeSet, HashMap};
 use std::future::Future;
@@ -18,7 +18,7 @@ pub(super) type SimTurn = Pin<Box<dyn Future<Output = SimAnswer>>>;
 /// What became of a call.
 type SimAnswer = Result<Lease<'static>, AcquireError>;
 
-/// Those who wait, by the order in which they came.
+/// The waiters, by the order in which they came.
 #[derive(Default)]
 pub(super) struct Waiters {
     waiting: HashMap<u64, SimWaiter, RandomState>,
@@ -32,7 +32,7 @@ struct SimWaiter {
     waker: Waker,
 }
 
-/// The numbers of those who are to look again.
+/// The numbers of the waiters that are to be polled again.
 #[derive(Default)]
 struct Woken(Mutex<BTreeSet<u64>>);
 
@@ -43,7 +43,7 @@ struct SimWaker {
 }
 
 impl Waiters {
-    /// Lets somebody in, who is to look at once.
+    /// Adds a waiter, which is to be polled at once.
     pub(super) fn enter(&mut self, call: SimCall, turn: SimTurn) {
         self.count += 1;
         let waker = Waker::from(Arc::new(SimWaker { number: self.count, woken: Arc::clone(&self.woken) }));
@@ -51,11 +51,11 @@ impl Waiters {
         self.waiting.insert(self.count, SimWaiter { call, turn, waker });
     }
 
-    /// Somebody whose turn has come, if there is any now. Who came first looks first.
+    /// Returns a call whose turn has come, if there is one now. The waiter that came first is polled first.
     pub(super) fn next(&mut self) -> Option<(SimCall, SimAnswer)> {
         loop {
             let number = self.woken.pop()?;
-            // Who has gone may be woken all the same.
+            // A waiter that has gone may be woken all the same.
             let Some(waiter) = self.waiting.get_mut(&number) else { continue };
             if let Poll::Ready(answer) = waiter.turn.as_mut().poll(&mut Context::from_waker(&waiter.waker)) {
                 return self.waiting.remove(&number).map(|waiter| (waiter.call, answer));
@@ -63,7 +63,7 @@ impl Waiters {
         }
     }
 
-    /// Those whose turn has not come.
+    /// Returns the calls whose turn has not come.
     pub(super) fn into_calls(self) -> impl Iterator<Item = SimCall> {
         self.waiting.into_values().map(|waiter| waiter.call)
     }

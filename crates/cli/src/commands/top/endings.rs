@@ -18,11 +18,11 @@ const SIGNALLED: i32 = 128;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Signalled(i32);
 
-/// Hears of signals.
+/// Receives signals.
 pub(super) struct TopSignals(Vec<(i32, Arc<AtomicBool>)>);
 
 impl TopSignals {
-    /// Listens from now on. A second signal of one kind is obeyed at once: somebody insists.
+    /// Listens from now on. A second signal of one kind is obeyed at once: its sender insists.
     ///
     /// # Errors
     ///

@@ -1,4 +1,4 @@
-//! The view that is looked at again and again, until somebody has seen enough.
+//! The live view, which is refreshed until the user quits.
 
 use std::time::Duration;
 
@@ -42,7 +42,7 @@ pub(super) fn watch(context: &Context, catalog: &Catalog, args: &TopArgs) -> Res
     }
 }
 
-/// How many rows fit. Those who wait and the limit sets get a third of the screen each at most, and no more than they need.
+/// How many rows fit. Waiters and the limit sets get a third of the screen each at most, and no more than they need.
 fn room(size: Size, max: Option<usize>, waiting: usize, sets: usize) -> RowRoom {
     // A gap, the headings, and how many more there are.
     const AROUND: usize = 3;

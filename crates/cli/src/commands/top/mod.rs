@@ -20,7 +20,7 @@ use crate::output::{Format, Output};
 use snapshot::NamespaceSnapshot;
 use view::{RowRoom, TopAnswer};
 
-/// How many rows are shown where nobody says otherwise and there is no terminal.
+/// How many rows are shown by default where there is no terminal.
 const ROWS: usize = 20;
 
 /// Watches a namespace, or looks once.
@@ -55,7 +55,7 @@ fn watch(context: &Context, catalog: &Catalog, args: &TopArgs) -> Result<Output>
     Ok(Output::silent(live::watch(context, catalog, args)?))
 }
 
-/// Keys and signals are those of Unix; elsewhere there is one look, to be repeated by whoever wants to.
+/// Keys and signals are those of Unix; elsewhere there is one look, which the user may repeat.
 #[cfg(not(unix))]
 fn can_watch() -> bool {
     false

@@ -17,7 +17,7 @@ const LOOK: Duration = Duration::from_millis(100);
 /// q, Ctrl-C and Ctrl-D, where the terminal makes no signals of them.
 const ENDS: [u8; 3] = [b'q', 0x03, 0x04];
 
-/// The size of a terminal that does not tell.
+/// The size of a terminal that does not report it.
 const SIZE: Size = Size { columns: 80, lines: 24 };
 
 /// Another screen than the one that was there, with no cursor, on which lines that are too long are cut.
@@ -47,7 +47,7 @@ pub(super) struct Size {
 pub(super) enum Pause {
     /// Its time is over, or there is room for more or less: look again.
     Over,
-    /// Somebody has seen enough.
+    /// The user quits.
     Quit,
     /// A signal wants the process to end.
     Signalled(Signalled),
@@ -58,7 +58,7 @@ impl TopScreen {
     ///
     /// # Errors
     ///
-    /// There is none, or it does not obey.
+    /// There is no terminal, or it does not obey.
     pub(super) fn open() -> Result<TopScreen> {
         // Before anything is changed, so that no signal comes in between and leaves the change behind.
         let endings = TopSignals::listen().context("signals cannot be heard")?;
@@ -87,7 +87,7 @@ impl TopScreen {
     ///
     /// # Errors
     ///
-    /// Nobody reads any longer.
+    /// The reader of stdout is gone.
     pub(super) fn show(&mut self, text: &str) -> Result<()> {
         let size = self.size();
         self.shown = Some(size);
@@ -100,7 +100,7 @@ impl TopScreen {
         Ok(())
     }
 
-    /// Waits, and says what ended it. The terminal keeps the time: a look for a key takes that long if there is none.
+    /// Waits, and says what ended it. The terminal keeps the time: a look for a key takes that long without one.
     ///
     /// # Errors
     ///
@@ -133,7 +133,7 @@ impl TopScreen {
 
 impl Drop for TopScreen {
     fn drop(&mut self) {
-        // Whoever has gone needs no terminal.
+        // Errors are ignored: a user who has gone needs no terminal.
         let _ = io::stdout().write_all(LEAVE.as_bytes());
         let _ = io::stdout().flush();
         let _ = tcsetattr(&self.tty, OptionalActions::Now, &self.before);

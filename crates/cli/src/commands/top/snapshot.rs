@@ -21,7 +21,7 @@ pub(super) struct NamespaceSnapshot {
     pub(super) in_use: usize,
     /// The busiest of them: by calls since the last look, then in this hour, then by how little is left.
     pub(super) rows: Vec<TopRow>,
-    /// Who waits longest comes first.
+    /// The waiter that waits longest comes first.
     pub(super) waiters: Vec<WaiterRecord>,
     /// The limit sets that are not idle. They have a namespace of their own.
     pub(super) sets: Vec<StoredSet>,

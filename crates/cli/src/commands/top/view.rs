@@ -38,7 +38,7 @@ pub(super) struct TopAnswer {
 pub(super) struct RowRoom {
     /// Of entities.
     pub(super) rows: usize,
-    /// Of those who wait.
+    /// Of the waiters.
     pub(super) waiters: usize,
     /// Of limit sets.
     pub(super) sets: usize,

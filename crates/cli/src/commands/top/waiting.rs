@@ -1,4 +1,4 @@
-//! Those who wait, for people and programs.
+//! Waiters, for people and programs.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -15,7 +15,7 @@ use crate::views::micros;
 /// From this on a wait wants a look.
 const LONG: Duration = Duration::from_secs(60);
 
-/// Somebody who waits.
+/// A waiter.
 #[derive(Serialize)]
 pub(super) struct WaiterView {
     entity: String,
@@ -75,7 +75,7 @@ impl WaiterView {
     }
 }
 
-/// Adds those who wait longest to a page, if anybody waits.
+/// Adds the waiters that wait longest to a page, if there are any.
 pub(super) fn waiting_text(waiting: &[WaiterView], max: usize, page: &mut TextPage) {
     if waiting.is_empty() {
         return;

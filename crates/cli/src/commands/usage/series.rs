@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use tollgate::catalog::{Window, WindowUsage};
 use tollgate::{Span, Tick};
 
-/// How many windows are drawn if nobody says from when.
+/// How many windows are drawn if the user does not say from when.
 const WINDOWS_SHOWN: [(Window, u64); 3] = [(Window::Hour, 24), (Window::Day, 30), (Window::Month, 12)];
 
 /// How many windows a series has at most: the last ones.
@@ -41,7 +41,7 @@ impl Series {
     }
 }
 
-/// When a drawing begins that ends now, unless somebody says otherwise.
+/// Returns when a drawing that ends now begins by default.
 pub(super) fn default_from(window: Window, now: Tick) -> Tick {
     let shown = WINDOWS_SHOWN.iter().find(|(it, _)| *it == window).map_or(1, |(_, shown)| *shown);
     (1..shown).fold(window.start(now), |start, _| window.start(start - Span::from_micros(1)))

@@ -1,7 +1,7 @@
 //! A store in which changes are rehearsed: it answers as if they were made, and makes none.
 //!
 //! So a dry run is the same code as the real one, with the same checks and the same errors, whatever the command. What
-//! is written to records is kept here and seen by whoever reads them next; buckets stay as they are.
+//! is written to records is kept here, where later reads see it; buckets stay as they are.
 
 mod kept;
 mod records;

@@ -16,7 +16,7 @@ const PARTITION: &str = "_/STREAM#";
 
 const PREFIX: &str = "#CHECKPOINT#";
 
-/// The stream keeps its records for a day; what was read before is of no use to anybody.
+/// The stream keeps its records for a day; what was read before that is of no use to any reader.
 const KEPT: Span = Span::from_secs(3 * 86_400);
 
 /// Whether a record is about a checkpoint.

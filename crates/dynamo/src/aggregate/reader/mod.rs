@@ -154,7 +154,7 @@ impl StreamReader {
                 StreamPage::Trimmed => self.shards.fell_behind(&shard),
             }
         }
-        // Children appear when their parents end, which may be while nobody reads.
+        // Children appear when their parents end, which may be while no process reads.
         self.look_for_shards(StreamStart::Checkpoint).await?;
         Ok(None)
     }

@@ -75,12 +75,13 @@ impl Shards {
         self.0.get(id).map_or(ShardPosition::Oldest, |shard| shard.position.clone())
     }
 
-    /// The records at this iterator are in somebody's hands, and come again unless they are done.
+    /// Notes that the caller has the records at this iterator; they come again unless the caller finishes them.
     pub(super) fn holds(&mut self, id: &str, iterator: String) {
         self.change(id, |shard| shard.iterator = Some(iterator));
     }
 
-    /// A page was read, whose last record has this number; the next is at this iterator, or there is none.
+    /// Notes that a page was read, whose last record has this number; the next is at this iterator, `None` at the
+    /// shard's end.
     pub(super) fn went_on(&mut self, id: &str, next: Option<String>, last: Option<String>) {
         self.change(id, |shard| {
             shard.has_ended = next.is_none();

@@ -90,7 +90,7 @@ fn a_lease_that_is_settled_after_its_bucket_was_forgotten_makes_nothing<B: Backe
     assert_eq!(desk.left(who), [1_000, 4]);
     assert_eq!(desk.used(who, Window::Hour, START), before, "what was settled on nothing was counted");
     assert_eq!(desk.forget_all(NS, Scope::All), 0, "there is a bucket again");
-    // A new bucket is nobody's but its own: the old lease counts in it once, as it would have in the old one.
+    // A new bucket stands on its own: the old lease counts in it once, as it would have in the old one.
     desk.take(who, 100);
     assert_eq!(desk.left(who), [900, 3]);
 }

@@ -30,7 +30,7 @@ pub(super) fn run<B: Backend>(traces: u64, open: &impl Fn(Clock) -> B) {
     each_seed(traces, |seed| month::run(seed, open));
 }
 
-/// A store, the hands of its clock, and the limits of all its buckets.
+/// A store, its manual clock, and the limits of all its buckets.
 struct BackendFixture<B> {
     hands: ManualClock,
     store: B,

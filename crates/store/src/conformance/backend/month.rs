@@ -154,7 +154,7 @@ impl<B: Backend> Month<B> {
         self.desk.store.write_usage(namespace, scope).wait().expect("a store that is there answers");
     }
 
-    /// What is told of usage before anything of it is brought up to date.
+    /// Returns the usage that the store reports before anything of it is brought up to date.
     fn told(&self) -> BTreeMap<(String, String), Recount> {
         for namespace in NAMESPACES {
             let asked = self.desk.store.activity(namespace, Scope::All, None).wait();

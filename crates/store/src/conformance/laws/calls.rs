@@ -117,7 +117,7 @@ fn a_call_handed_over_is_applied<S: Store>(open: &impl Fn(Clock) -> S) {
         steps: &[Step { place, op: Op::Settle(usage) }],
         metered: true,
     });
-    // Whoever asks next comes after it, however long it took.
+    // The next caller comes after it, however long it took.
     let whole = limits.costs(&demand! { tpm: 100, slots: 2 }).expect("it fits");
     let mut id = 1;
     eventually("a call that was handed over is applied", || {

@@ -52,7 +52,7 @@ fn is_denied(applied: &TxnOutcome) -> bool {
     matches!(applied, TxnOutcome::Denied(_))
 }
 
-/// Tries until it is so. What is handed over to another process takes its time, and each try is a call to it.
+/// Retries until it is so. A detached call to another process takes its time, and each try is a call to that process.
 fn eventually(what: &str, mut is_so: impl FnMut() -> bool) {
     const TRIES_MAX: usize = 10_000;
     let tried = (0..TRIES_MAX).any(|_| {

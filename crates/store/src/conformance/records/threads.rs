@@ -102,7 +102,7 @@ fn a_transfer_is_never_seen_half_done<R: Records>(open: &impl Fn(Clock) -> R) {
             while looks.fetch_add(1, Ordering::SeqCst) < LOOKS {
                 let found = store.get_many(&accounts).wait().expect("a store that is there answers");
                 let sum: i64 = found.iter().flatten().filter_map(|item| item.int("n")).sum();
-                // Whoever waits for the looks is let go before this one fails.
+                // The threads that wait for the looks are released before this one fails.
                 if sum != 200 {
                     looks.store(LOOKS, Ordering::SeqCst);
                     panic!("a transfer was seen half done: {sum} in all");

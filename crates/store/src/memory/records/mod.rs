@@ -46,7 +46,7 @@ impl RecordTable {
         LockedRecords { rows, revision: &self.revision }
     }
 
-    /// Makes writes that no cache has to hear of, because they are about usage.
+    /// Makes writes that no cache has to be notified of, because they are about usage.
     pub(crate) fn write_usage(&self, writes: &[Write]) {
         self.rows().lock().make(writes);
     }
@@ -79,7 +79,7 @@ impl LockedRecords<'_> {
     /// Makes writes that were tested under the same lock.
     pub(crate) fn make(&mut self, writes: &[Write]) {
         self.rows.make(writes);
-        // Still under the lock: whoever has read the new number reads what was written.
+        // Still under the lock: a reader that has read the new number reads what was written.
         self.revision.fetch_add(1, Ordering::Release);
     }
 }

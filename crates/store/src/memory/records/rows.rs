@@ -28,7 +28,7 @@ pub(super) struct Rows {
     rows: BTreeMap<Arc<ItemKey>, RecordRow>,
     placed: BTreeSet<Placed>,
     expiring: BTreeSet<(Tick, Arc<ItemKey>)>,
-    /// When somebody last looked.
+    /// When a caller last looked.
     pub(super) now: Tick,
 }
 

@@ -308,7 +308,7 @@ pub fn a_store_that_comes_back_is_used_again(open: OpenStore<'_>) {
     assert!(take().expect_err("two were admitted by the store").refusal().is_some());
 }
 
-/// Whoever would rather keep what a lost lease had taken, can.
+/// A caller that would rather keep what a lost lease had taken, can.
 pub fn dropped_leases_can_be_kept(open: OpenStore<'_>) {
     let bench = LimiterFixture::with(open, |builder| builder.on_drop(OnDrop::Keep));
     bench.set(Level::System, [Limit::per_hour("tpm", 100), Limit::resource("slots", 1)]);

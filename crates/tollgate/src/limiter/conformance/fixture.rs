@@ -1,4 +1,4 @@
-//! What a law works on: a limiter on a store of its own, by a clock that is turned by hand.
+//! What a law works on: a limiter on a store of its own, by a manual clock.
 
 use std::future::Future;
 use std::pin::pin;
@@ -13,7 +13,7 @@ use tollgate_store::{Backend, Clock, ManualClock};
 use crate::Limiter;
 use crate::limiter::{Attempt, ChainStatus, Lease, LimiterBuilder};
 
-/// Makes a store that tells time by the clock it is given, and that nobody else sees.
+/// Makes a store that tells time by the clock it is given, and that no other test sees.
 pub type OpenStore<'a> = &'a dyn Fn(Clock) -> Arc<dyn Backend>;
 
 /// Where clocks start: 2025-12-31T23:59:59.123457Z, on no round number of any period.

@@ -319,7 +319,7 @@ pub fn two_namespaces_have_nothing_in_common_and_a_purge_leaves_nothing(open: Op
     assert_eq!(left.items, []);
     let buckets = backend.buckets(&id, Scope::All, None, 10).wait().expect("a store that is there answers");
     assert_eq!(buckets.items, []);
-    // Whoever still has the limiter of a purged namespace can make nothing in it any more.
+    // A caller that still has the limiter of a purged namespace can make nothing in it any more.
     assert!(limiters[0].acquire("other", RESOURCE, demand! { rpm: 1 }).wait().is_err());
     let status = limiters[1].available("user", RESOURCE).wait().expect("the other namespace is as it was");
     assert_eq!(status.available("rpm"), Some(0));

@@ -33,7 +33,7 @@ pub fn a_panic_in_the_block_leaves_everything_as_before_it(open: OpenStore<'_>) 
     }
 }
 
-/// Whoever of the chain denies, nobody of it is charged.
+/// Whichever entity of the chain denies, no entity of it is charged.
 pub fn a_denied_chain_of_1_to_8_entities_changes_nothing_at_any_level(open: OpenStore<'_>) {
     for length in 1..=CHAIN_MAX {
         let bench = LimiterFixture::new(open);
@@ -100,7 +100,7 @@ fn commit(lease: Lease<'_>) {
     lease.commit().wait().expect("a store that is there answers");
 }
 
-/// A holder of which nothing is heard loses what it holds, once; who is heard of keeps it.
+/// A holder that sends no heartbeat loses what it holds, once; one that does keeps it.
 pub fn an_expired_holder_gives_back_once_and_heartbeats_keep(open: OpenStore<'_>) {
     let bench = LimiterFixture::with(open, |builder| {
         builder.lease_ttl(Duration::from_secs(10)).heartbeats(Heartbeats::Manual)
@@ -133,7 +133,7 @@ pub fn an_expired_holder_gives_back_once_and_heartbeats_keep(open: OpenStore<'_>
     assert_eq!(bench.available("user", "slots"), 1);
 }
 
-/// By its next heartbeat, whoever sends it; one that has ended has lost nothing.
+/// By its next heartbeat, whether the limiter or the holder sends it; one that has ended has lost nothing.
 pub fn who_has_lost_its_resources_learns_of_it_once(open: OpenStore<'_>) {
     let told = Arc::new(AtomicUsize::new(0));
     for heartbeats in [Heartbeats::Automatic, Heartbeats::Manual] {
@@ -194,7 +194,7 @@ pub fn quotas_reset_at_local_midnight_also_when_clocks_are_turned(open: OpenStor
     }
 }
 
-/// What is told of usage is what a recount of all events says, over a month in which Europe turns its clocks.
+/// What is reported of usage is what a recount of all events says, over a month in which Europe turns its clocks.
 pub fn usage_agrees_with_a_recount_over_a_month_with_clocks_turned(open: OpenStore<'_>) {
     // 2026-03-01T00:00:00Z.
     const MARCH: u64 = 1_772_323_200;
@@ -299,7 +299,7 @@ fn expected(recount: &BTreeMap<(&str, &str, u64), (i64, u64)>, entity: &str, win
     used.map(|((start, limit), sum)| ((start, limit), (sum, events[&start]))).collect()
 }
 
-/// Names, amounts and demands that are wrong are told, before anything is written.
+/// Names, amounts and demands that are wrong are reported, before anything is written.
 pub fn bad_input_is_refused_with_what_is_wrong_and_writes_nothing(open: OpenStore<'_>) {
     let bench = LimiterFixture::new(open);
     bench.set(Level::System, [Limit::per_hour("rpm", 10)]);

@@ -1,4 +1,4 @@
-//! Leases that are handed on as text.
+//! Leases that are passed on as text.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -29,7 +29,7 @@ fn refusal(limiter: &Limiter, ticket: &str) -> TicketError {
     limiter.redeem(ticket).wait().expect_err("it is refused")
 }
 
-/// A lease can be handed on as text, and counts once.
+/// A lease can be passed on as text, and counts once.
 pub fn a_ticket_is_settled_once_by_whoever_has_it(open: OpenStore<'_>) {
     let bench = LimiterFixture::new(open);
     bench.create("parent", None);
@@ -53,7 +53,7 @@ pub fn a_ticket_is_settled_once_by_whoever_has_it(open: OpenStore<'_>) {
         let standing = bench.limiter.available("parent", "other").wait().expect("the store is there");
         assert_eq!(standing.available("tpm"), Some(90), "{used}");
     }
-    // Nobody came back for this one.
+    // No process came back for this one.
     drop(ticket_of(&bench, "user", 10));
     assert_eq!(left("user"), (20, 1));
     bench.advance_ms(10_000);
@@ -87,7 +87,7 @@ pub fn a_ticket_is_refused_in_another_namespace(open: OpenStore<'_>) {
     assert_eq!(left.available("tpm"), Some(100));
 }
 
-/// A process that ends a ticket can be told whether it was ended before.
+/// A process that ends a ticket can learn whether it was ended before.
 pub fn who_ends_a_ticket_again_is_told(open: OpenStore<'_>) {
     let bench = LimiterFixture::new(open);
     bench.set(Level::System, [Limit::per_hour("tpm", 100), Limit::resource("slots", 2)]);
@@ -152,7 +152,7 @@ pub fn what_a_ticket_took_nothing_of_can_be_settled(open: OpenStore<'_>) {
     assert_eq!(bench.available("user", "tpm"), 700);
 }
 
-/// Whoever rotates the secret leaves the tickets valid that are on their way, and rotates twice to end them.
+/// A caller that rotates the secret leaves the tickets valid that are on their way, and rotates twice to end them.
 pub fn a_ticket_outlives_one_rotation_and_not_two(open: OpenStore<'_>) {
     let bench = LimiterFixture::new(open);
     bench.set(Level::System, [Limit::per_hour("tpm", 100)]);

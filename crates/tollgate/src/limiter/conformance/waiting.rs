@@ -92,7 +92,7 @@ fn settle_down() {
     (0..20).for_each(|_| thread::yield_now());
 }
 
-/// Nobody sleeps in vain.
+/// No caller sleeps through a wait that cannot fit.
 pub fn a_wait_that_cannot_fit_is_told_at_once(open: OpenStore<'_>) {
     let bench = LimiterFixture::new(open);
     bench.set(Level::System, [Limit::per_minute("rpm", 60)]);
@@ -131,7 +131,7 @@ pub fn a_call_with_a_timeout_or_a_deadline_waits_whatever_it_was_made_by(open: O
     drop(held);
 }
 
-/// What another holds until it expires may be given back at any time, so waiting for it is not in vain.
+/// What another holds until it expires may be given back at any time, so a wait for it can succeed.
 pub fn waiting_for_what_is_held_is_not_in_vain(open: OpenStore<'_>) {
     let bench = LimiterFixture::with(open, |builder| builder.lease_ttl(Duration::from_secs(60)));
     bench.set(Level::System, [Limit::resource("rpm", 1)]);
@@ -175,7 +175,7 @@ pub fn who_waits_for_a_child_does_not_hold_up_the_other_children(open: OpenStore
     assert_eq!((bench.available("a", "rpm"), bench.limiter.waiting()), (0, 0));
 }
 
-/// The same, though the parent was out at first: it has room again long before the child.
+/// The same, though the parent was out at first: it has capacity again long before the child.
 pub fn who_was_held_up_by_the_parent_as_well_does_not_hold_up_the_other_children(open: OpenStore<'_>) {
     let bench = LimiterFixture::new(open);
     bench.create("parent", None);
@@ -192,7 +192,7 @@ pub fn who_was_held_up_by_the_parent_as_well_does_not_hold_up_the_other_children
     assert_eq!((bench.available("a", "rpm"), bench.limiter.waiting()), (0, 0));
 }
 
-/// A newcomer's try is denied while somebody waits, though it would fit.
+/// A newcomer's try is denied while a waiter is queued, though it would fit.
 pub fn nobody_overtakes_those_who_wait(open: OpenStore<'_>) {
     let bench = LimiterFixture::new(open);
     bench.set(Level::System, [Limit::per_minute("rpm", 60)]);
@@ -220,7 +220,7 @@ pub fn nobody_overtakes_those_who_wait(open: OpenStore<'_>) {
     bench.spend("user", demand! { rpm: 1 });
 }
 
-/// Whoever waits hears of it when limits are raised.
+/// A waiter learns of it when limits are raised.
 pub fn raised_limits_are_heard_of_by_those_who_wait(open: OpenStore<'_>) {
     let bench = LimiterFixture::new(open);
     bench.set(Level::System, [Limit::per_minute("rpm", 60)]);
@@ -242,7 +242,7 @@ fn heard_of(bench: &LimiterFixture, entity: &str, capacity: u64) -> bool {
     buckets.iter().flat_map(|bucket| &bucket.limits).all(|status| status.limit().capacity() == capacity)
 }
 
-/// Whoever gives up is not missed.
+/// A waiter that gives up is not missed.
 pub fn cancelled_waiters_leave_no_trace(open: OpenStore<'_>) {
     let bench = LimiterFixture::new(open);
     bench.set(Level::System, [Limit::resource("rpm", 1)]);

@@ -183,7 +183,7 @@ pub fn events_are_told_once_and_never_name_what_nobody_knows(open: OpenSetStore<
     bench.advance_ms(60_000);
     spend(&set, demand! { rpm: 10 });
     ears.take();
-    // The first in line has been told what it waits for.
+    // The first waiter in the queue has learned what it waits for.
     let mut waiting = wait_for(&set, demand! { rpm: 1 });
     drop(wait_for(&set, demand! { rpm: 1 }));
     waiting.still_waits();
@@ -227,7 +227,7 @@ pub fn counts_of_checks_can_be_looked_at_charged_and_given_back(open: OpenSetSto
     assert!(matches!(checker.peek("key", "chat", &resource).wait(), Err(CheckError::Resource(_))));
 }
 
-/// What was told of checks, in order.
+/// What was reported of checks, in order.
 #[derive(Clone, Default)]
 struct CheckLog(Arc<Mutex<Vec<String>>>);
 

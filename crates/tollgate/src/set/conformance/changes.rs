@@ -39,7 +39,7 @@ pub fn a_cooldown_stops_everybody_to_the_microsecond(open: OpenSetStore<'_>) {
     assert_eq!(cooling(&set), None);
 }
 
-/// Whoever said less later does not know better.
+/// A caller that later asks for less does not override the longer cooldown.
 pub fn a_cooldown_is_extended_and_never_shortened_and_can_be_ended(open: OpenSetStore<'_>) {
     let bench = SetFixture::new(open);
     let set = bench.set([Limit::per_minute("rpm", 100)]);

@@ -1,4 +1,4 @@
-//! What a law works on: sets on a store of its own, or on none, by a clock that is turned by hand.
+//! What a law works on: sets on a store of its own, or on none, by a manual clock.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -16,7 +16,7 @@ use crate::{AcquireError, Checker, Event, Lease, LimitSet, LimitSetBuilder};
 /// How long a store may take to answer in a test: longer than any test turns its clock.
 const FOREVER: Duration = Duration::from_secs(10 * 365 * 86_400);
 
-/// Makes a store that tells time by the clock it is given, and that nobody else sees; `None` for sets that are in no
+/// Makes a store that tells time by the clock it is given, and that no other test sees; `None` for sets that are in no
 /// store.
 pub type OpenSetStore<'a> = &'a dyn Fn(Clock) -> Option<Arc<dyn Backend>>;
 
@@ -77,7 +77,7 @@ pub(super) fn take(set: &LimitSet, demand: impl AsDemand) -> Option<Lease<'_>> {
 pub(super) fn spend(set: &LimitSet, demand: impl AsDemand) {
     let before = free(set);
     drop(take(set, demand).expect("there is room"));
-    // What it held is handed on, and may take a moment.
+    // What it held is given back in the background, and may take a moment.
     until(|| free(set) == before);
 }
 
@@ -124,7 +124,7 @@ pub(super) fn eventually<T>(mut look: impl FnMut() -> Option<T>) -> T {
     }
 }
 
-/// Somebody who waits.
+/// A task that waits.
 pub(super) struct WaitingTask<'a, T>(Pin<Box<dyn Future<Output = T> + Send + 'a>>);
 
 impl<'a, T> WaitingTask<'a, T> {

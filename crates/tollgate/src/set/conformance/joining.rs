@@ -167,7 +167,7 @@ pub fn an_open_set_asks_the_store_once_for_an_acquire(open: OpenSetStore<'_>) {
         LimitSet::builder().limits(limits).store(counted.clone()).name("law").build().expect("it is valid")
     };
     let sets = [build(vec![rps(), budget(), Limit::resource("slots", 1)]), build(vec![rps()])];
-    // The first has to hear of what the second brings, if that is anything.
+    // The first has to learn of what the second brings, if that is anything.
     sets.iter().chain(&sets).for_each(|set| spend(set, demand! { rps: 1 }));
     let before = counted.calls();
     let taken = (0..10).filter(|_| take(&sets[1], demand! { rps: 1 }).is_some()).count();

@@ -82,7 +82,7 @@ pub fn however_a_lease_ends_it_counts_once(open: OpenSetStore<'_>) {
     let held = lease();
     lease().settle(demand! { rpm: 1, tpm: 50 }).wait().expect("the report is valid");
     assert_eq!(left(&set), [8, 850, 2], "the other's are still held");
-    // Sent when it returns, also if nobody waits for the answer.
+    // Sent when it returns, also if the caller does not wait for the answer.
     drop(held.settle(demand! { rpm: 0, tpm: 0 }));
     until(|| left(&set) == [9, 950, 4]);
 }

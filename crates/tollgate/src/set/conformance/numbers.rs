@@ -9,7 +9,7 @@ use tollgate_core::{Demand, LIMITS_MAX, Limit, LimitsError, Ready, Span, demand}
 use super::fixture::{RecordingObserver, START, available, count, denial, spend, take, wait_for};
 use super::{OpenSetStore, SetFixture};
 
-/// rpm 100/min: 100 admitted at T, the 101st told 0.6 s; idle for an hour: 100, not 101.
+/// rpm 100/min: 100 admitted at T, the 101st denied with a wait of 0.6 s; idle for an hour: 100, not 101.
 pub fn of_100_a_minute_the_101st_is_told_600_ms_and_admitted_then(open: OpenSetStore<'_>) {
     let bench = SetFixture::new(open);
     let set = bench.set([Limit::per_minute("rpm", 100)]);
@@ -106,7 +106,7 @@ pub fn where_rpm_needs_3_s_and_tpm_7_s_the_waiter_is_granted_at_7_s_with_one_eve
     assert_eq!(ears.take(), [r#"Waited { limit: Some("tpm"), duration: 7s }"#, "Allowed"]);
 }
 
-/// Nothing is admitted twice, whoever is at it.
+/// Nothing is admitted twice, whichever threads try.
 pub fn of_200_tries_from_8_threads_on_100_exactly_100_are_admitted(open: OpenSetStore<'_>) {
     let set = SetFixture::new(open).set([Limit::quota("all", 100, Duration::from_secs(86_400))]);
     let admitted = AtomicUsize::new(0);

@@ -94,7 +94,7 @@ pub fn sets_in_use_are_listed_by_name_and_opened_without_knowing_their_limits(op
     assert_eq!(available(&blue, "rpm"), 50);
 }
 
-/// The provider suspends an account before anybody has used it.
+/// The provider suspends an account before any caller has used it.
 pub fn a_cooldown_can_wait_for_a_set_that_is_not_in_use(open: OpenSetStore<'_>) {
     let bench = SetFixture::new(open);
     let sets = sets_of(&bench);
@@ -153,7 +153,7 @@ pub fn a_set_whose_bucket_was_forgotten_is_idle_and_keeps_its_limits(open: OpenS
     assert!(get("openai/d").is_none());
 }
 
-/// Whoever has not heard of it does not undo it.
+/// A caller that has not cached it yet does not undo it.
 pub fn a_replaced_limit_reaches_the_others_with_their_next_call(open: OpenSetStore<'_>) {
     let bench = SetFixture::new(open);
     let (one, other) = (bench.set(rpm(100)), bench.set(rpm(100)));
@@ -212,7 +212,7 @@ pub fn resources_of_one_who_is_silent_come_back_to_the_others_once(open: OpenSet
     for _ in 0..10 {
         let before = expires();
         bench.advance_ms(3_000);
-        // The beat is handed on, and may take a moment.
+        // The beat is sent in the background, and may take a moment.
         until(|| expires() != before);
     }
     assert!(take(&silent, demand! {}).is_none(), "its heart beats");

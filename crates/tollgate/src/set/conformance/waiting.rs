@@ -57,7 +57,7 @@ fn are_admitted_in_order(open: OpenSetStore<'_>) -> bool {
     true
 }
 
-/// Nobody sleeps in vain.
+/// No caller sleeps through a wait that cannot fit.
 pub fn a_wait_that_cannot_fit_is_told_at_once(open: OpenSetStore<'_>) {
     let bench = SetFixture::new(open);
     let set = bench.set([Limit::per_minute("rpm", 60)]);
@@ -77,7 +77,7 @@ pub fn a_wait_that_cannot_fit_is_told_at_once(open: OpenSetStore<'_>) {
     assert!(just.answer().is_ok());
 }
 
-/// Whoever comes with a deadline that it cannot meet by itself need not stand in line for it.
+/// A caller with a deadline that it cannot meet by itself need not wait in the queue for it.
 pub fn a_wait_behind_others_that_cannot_fit_is_told_at_once(open: OpenSetStore<'_>) {
     let bench = SetFixture::new(open);
     let set = bench.set([Limit::per_minute("rpm", 60)]);

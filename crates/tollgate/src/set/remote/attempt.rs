@@ -35,7 +35,7 @@ enum SetLoopStep<'a> {
 }
 
 impl LimitSet {
-    /// Takes what is wanted of a set in a store, or says why not. Waits as patiently as it is told to.
+    /// Takes what is wanted of a set in a store, or says why not. Waits as `patience` says.
     pub(in crate::set) async fn acquire_stored<'a>(
         &'a self,
         remote: &'a StoredBacking,
@@ -106,10 +106,10 @@ impl<'a> SetAcquireLoop<'a, '_> {
     async fn wait_in_line(&mut self, priced: &Priced) -> Result<SetLoopStep<'a>, AcquireError> {
         let turned = self.turn.in_line();
         let is_new = !std::mem::replace(&mut self.stood_in_line, true);
-        // Who comes with a deadline is told at once if it cannot be met, also behind others.
+        // A caller with a deadline gets its error at once if that cannot be met, also behind others.
         if matches!(turned, AfterDenial::InVain) || is_new && matches!(turned, AfterDenial::Wait(Some(_))) {
             let alone = self.remote.ask(&priced.in_force.limits, &priced.costs).await?;
-            // Whatever those ahead wait for, and be it that nobody knows yet.
+            // Whatever the waiters ahead wait for, even if that is not known yet.
             if self.turn.is_too_late(&alone) {
                 return Ok(SetLoopStep::Refuse(Box::new(alone)));
             }
@@ -164,7 +164,7 @@ impl<'a> SetAcquireLoop<'a, '_> {
         Ok(Attempt::Denied(denial))
     }
 
-    /// For how long resources are held if nothing is heard of the holder, if any are.
+    /// For how long resources are held without a heartbeat of the holder, if any are.
     fn term(&self, Priced { in_force, costs }: &Priced) -> Option<LeaseTerm> {
         let limits = in_force.limits.iter();
         let holds = limits.zip(costs.amounts()).any(|(limit, cost)| limit.is_resource() && *cost > 0);

@@ -1,4 +1,4 @@
-//! Changes to a set in a store that everybody sees who shares it.
+//! Changes to a set in a store; all callers that share it see them.
 
 use tollgate_catalog::SharedSet;
 use tollgate_core::{Costs, Limit, Limits, LimitsError, Span, Usage};
@@ -31,7 +31,7 @@ impl StoredBacking {
             let before = self.known().lock().set.clone();
             let after = match change(&before) {
                 Ok(after) => after,
-                // What was heard last may be out of date.
+                // What is cached may be out of date.
                 Err(_) if !has_looked => {
                     self.learn(None).await?;
                     has_looked = true;

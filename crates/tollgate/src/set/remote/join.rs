@@ -23,7 +23,7 @@ pub(in crate::set) struct NamedLimits {
     pub(in crate::set) version: u16,
 }
 
-/// What was heard of a set.
+/// What is cached of a set.
 #[derive(Clone)]
 pub(super) struct JoinedLimits {
     pub(super) set: SharedSet,
@@ -49,7 +49,7 @@ pub(in crate::set) enum JoinError {
 }
 
 impl JoinedLimits {
-    /// Before anything was heard: what this program names, of no revision.
+    /// Before anything is cached: what this program names, of no revision.
     pub(super) fn unheard(namespace: &str, name: &str, named: &NamedLimits) -> JoinedLimits {
         let in_force = InForce { limits: named.limits.clone(), foreign: 0, is_as_named: true };
         JoinedLimits { set: SharedSet::new(namespace, name), in_force }
@@ -67,12 +67,12 @@ impl JoinedLimits {
 }
 
 impl StoredBacking {
-    /// The limits in force, as far as heard.
+    /// The limits in force, as far as cached.
     pub(in crate::set) fn in_force(&self) -> InForce {
         self.known().lock().in_force.clone()
     }
 
-    /// Whether these are the limits in force, as far as heard.
+    /// Returns whether these are the limits in force, as far as cached.
     pub(super) fn is_in_force(&self, limits: &Limits) -> bool {
         self.known().lock().in_force.limits.same(limits)
     }

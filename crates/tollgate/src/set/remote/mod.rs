@@ -1,4 +1,4 @@
-//! A set in a store: everybody who opens it there shares its bucket.
+//! A set in a store: all callers that open it there share its bucket.
 
 mod ask;
 mod attempt;
@@ -31,7 +31,7 @@ pub(super) const KIND: &str = "limit-set";
 /// How often limits are looked up anew because others have changed them meanwhile.
 const STALE_MAX: usize = 16;
 
-/// Where a set is in a store, and what was heard of it.
+/// Where a set is in a store, and what is cached of it.
 pub(crate) struct StoredBacking {
     pub(crate) backend: Arc<dyn Backend>,
     pub(crate) namespace: Arc<str>,
@@ -40,11 +40,11 @@ pub(crate) struct StoredBacking {
     pub(crate) settings: StoredSettings,
     /// What this program says about the set.
     named: NamedLimits,
-    /// The limits of all programs that share it, as far as heard.
+    /// The limits of all programs that share it, as far as cached.
     known: PerProcess<Mutex<JoinedLimits>>,
     /// Whether the limits that this program names are joined to those.
     is_open: AtomicBool,
-    /// Until when a cooldown lasts, as far as heard.
+    /// Until when a cooldown lasts, as far as cached.
     cooling: AtomicU64,
     away: StoreHealth,
 }
@@ -95,12 +95,12 @@ impl StoredBacking {
         })
     }
 
-    /// Hears until when a cooldown lasts, if one does.
+    /// Caches until when a cooldown lasts, if one does.
     fn hear_cooling(&self, until: Option<Tick>) {
         self.cooling.store(until.map_or(0, Tick::as_micros), Ordering::Relaxed);
     }
 
-    /// Whether a cooldown lasts, as far as heard.
+    /// Returns whether a cooldown lasts, as far as cached.
     pub(crate) fn is_cooling(&self) -> bool {
         self.clock().now().as_micros() < self.cooling.load(Ordering::Relaxed)
     }

@@ -35,7 +35,7 @@ impl LimitSet {
         Ok(Some(lease))
     }
 
-    /// Takes from a bucket of this process, at a share of the limits that were heard of last. Nothing, if they refuse.
+    /// Takes from a bucket of this process, at a share of the limits that were cached last. Nothing, if they refuse.
     fn take_locally<'a>(
         &'a self,
         remote: &'a StoredBacking,
