@@ -116,7 +116,7 @@ pub enum CatalogError {
     #[error(transparent)]
     Credit(#[from] DemandError),
     /// Credit for something that is lent, not used up.
-    #[error("limit {0:?} is a resource, which cannot be topped up: whoever holds it gives it back")]
+    #[error("limit {0:?} is a resource, which cannot be topped up: its holders give it back")]
     CreditOfResource(String),
     /// A record says something that this program does not understand.
     #[error("the record {partition:?} {sort:?} cannot be read: {why}")]
@@ -132,7 +132,7 @@ pub enum CatalogError {
     #[error("others kept changing {0} at the same time; try again")]
     Contended(String),
     /// Another caller changed a managed set since this one looked at it.
-    #[error("somebody else changed managed set {0:?} at the same time; look at it again")]
+    #[error("another process changed managed set {0:?} at the same time; look at it again")]
     SetChanged(String),
     /// The records were written by a later version of this program.
     #[error("the records have schema {found}, but this program knows only up to {known}; use a newer one")]

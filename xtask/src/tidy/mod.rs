@@ -14,6 +14,7 @@ mod required_files;
 mod source;
 mod type_names;
 mod unsafe_code;
+mod words;
 
 use std::fmt;
 use std::path::Path;
@@ -78,6 +79,7 @@ fn check_file(file: &File) -> Vec<Violation> {
     let File { path, text } = file;
     let mut found = machine_paths::check(path, text);
     found.extend(length::check(path, text));
+    found.extend(words::check(path, text));
     if path.ends_with(".rs") {
         let code = source::code_only(text);
         found.extend(unsafe_code::check_source(path, &code));
@@ -109,9 +111,11 @@ mod tests {
 
     #[test]
     fn every_rule_is_wired_in() {
-        let rust = ["unsafe fn f() {}", "Instant::now();", "todo!();", concat!("// /ro", "ot/x")].join("\n");
+        let rust =
+            ["unsafe fn f() {}", "Instant::now();", "todo!();", concat!("// /ro", "ot/x for no", "body")]
+                .join("\n");
         let file = File { path: "crates/core/src/faulty.rs".to_owned(), text: rust + &"\n".repeat(601) };
-        assert_eq!(check_file(&file).len(), 5);
+        assert_eq!(check_file(&file).len(), 6);
 
         let manifest = "[package]\nname = \"tollgate-core\"\n[dependencies]\ntokio = \"1\"\n";
         let files = [

@@ -27,7 +27,7 @@ pub(crate) struct AcquireArgs {
     /// How patiently.
     #[command(flatten)]
     pub(crate) patience: PatienceArgs,
-    /// After this, concurrency that was taken is free again if nobody settles the ticket
+    /// After this, concurrency that was taken is free again unless the ticket is settled
     #[arg(long, value_name = "TIME", default_value = "10m", value_parser = duration_text::parse)]
     pub(crate) ttl: Duration,
 }

@@ -22,7 +22,7 @@ pub(crate) struct AuditListArgs {
     /// Only changes to this resource
     #[arg(short, long, value_name = "RESOURCE", value_parser = names::resource, conflicts_with = "system")]
     pub(crate) resource: Option<String>,
-    /// Only changes to the limits for everybody and everything
+    /// Only changes to the limits for all entities and resources
     #[arg(long)]
     pub(crate) system: bool,
     /// The oldest come first

@@ -29,7 +29,7 @@ pub(crate) enum LimitsCommand {
     },
     /// Compare a file of limits with what is stored: exit code 0 if they are equal, 1 if not
     #[command(after_help = "Example:
-  tollgate limits diff limits.toml || echo somebody changed something")]
+  tollgate limits diff limits.toml || echo the stored limits differ")]
     Diff {
         /// The file
         #[arg(value_name = "FILE")]
@@ -60,7 +60,7 @@ Example:
 The file:
   set = \"prod\"              # which managed set it is; \"default\" if not said
 
-  [system]                  # for everybody and everything
+  [system]                  # for all entities and resources
   limits = [\"rpm:1000\", \"tpm:100000/hour:20000\"]
   on_unavailable = \"allow\"  # block, allow or local
 

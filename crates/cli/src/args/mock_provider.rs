@@ -90,4 +90,4 @@ Outages:
 Changes:
   TIME:NAME=COUNT,..   with rps, burst, tpm and concurrency as names
 
-It is for tests: whoever reaches the port may call it, and it calls nobody.";
+It is for tests: any process that reaches the port may call it, and it calls no other server.";

@@ -84,7 +84,7 @@ pub(crate) use top::TopArgs;
 pub(crate) use usage::{UsageCommand, UsageListArgs, UsagePlotArgs, UsageSelection};
 pub(crate) use wait::PatienceArgs;
 
-/// The width of help where nobody says otherwise, which is also that of the reference.
+/// The width of help unless the terminal says otherwise, which is also that of the reference.
 pub(crate) const HELP_WIDTH: usize = 80;
 
 /// Decide who may call an expensive API now, who waits and who is refused
@@ -150,7 +150,7 @@ pub(crate) enum Command {
     /// What is used: models, endpoints
     #[command(subcommand)]
     Resource(ResourceCommand),
-    /// Limits for everybody and everything
+    /// Limits for all entities and resources
     #[command(subcommand)]
     System(SystemCommand),
     /// Who changed what, and when

@@ -26,7 +26,7 @@ impl PageArgs {
         }
     }
 
-    /// What an error means to whoever gave the cursor: only a cursor can make asking for a page a bad call.
+    /// What an error means to the caller that gave the cursor: only a cursor can make asking for a page a bad call.
     pub(crate) fn explain(&self, error: CatalogError) -> anyhow::Error {
         match (&self.after, error) {
             (Some(after), CatalogError::Store(StoreError::BadCall(_))) => {

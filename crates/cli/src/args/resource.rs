@@ -6,7 +6,7 @@ use crate::names;
 /// What can be done with resources.
 #[derive(Debug, Subcommand)]
 pub(crate) enum ResourceCommand {
-    /// Store limits for everybody who uses a resource, in place of those that are there
+    /// Store limits for all entities that use a resource, in place of those that are there
     #[command(after_help = "Example:\n  tollgate resource set-defaults gpt-4 -l rpm:500 -l tpm:50000")]
     SetDefaults {
         /// The resource

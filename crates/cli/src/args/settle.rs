@@ -9,7 +9,7 @@ use crate::demand_text::{self, Amount};
   tollgate settle \"$ticket\" --commit   # it was used as it was taken
   tollgate settle \"$ticket\" --cancel   # nothing of it happened
 
-It counts once: whoever settles a ticket again changes nothing, and is told.")]
+It counts once: settling a ticket again changes nothing, and the answer says so.")]
 pub(crate) struct SettleArgs {
     /// What `tollgate acquire` printed
     #[arg(value_name = "TICKET")]

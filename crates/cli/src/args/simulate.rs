@@ -16,7 +16,7 @@ pub(crate) struct SimulateArgs {
     /// Replay against the limits of this file; against those that are stored if not said
     #[arg(long, value_name = "FILE", conflicts_with = "limit")]
     pub(crate) limits: Option<PathBuf>,
-    /// Replay against these limits, for everybody and everything
+    /// Replay against these limits, for all entities and resources
     #[command(flatten)]
     pub(crate) everybody: LimitArgs,
     /// Let callers wait their turn instead of being refused, and say how long

@@ -3,10 +3,10 @@ use tollgate::OnUnavailable;
 
 use super::LimitArgs;
 
-/// What can be done with the limits for everybody and everything.
+/// What can be done with the limits for all entities and resources.
 #[derive(Debug, Subcommand)]
 pub(crate) enum SystemCommand {
-    /// Store limits for everybody and everything, in place of those that are there
+    /// Store limits for all entities and resources, in place of those that are there
     #[command(
         name = "set-defaults",
         after_help = "Examples:
@@ -14,15 +14,15 @@ pub(crate) enum SystemCommand {
   tollgate system set-defaults --on-unavailable allow"
     )]
     Set(SystemSetArgs),
-    /// Show the limits that are stored for everybody and everything
+    /// Show the limits that are stored for all entities and resources
     #[command(name = "get-defaults", after_help = "Example:\n  tollgate system get-defaults")]
     Get,
-    /// Delete the limits that are stored for everybody and everything
+    /// Delete the limits that are stored for all entities and resources
     #[command(name = "delete-defaults", after_help = "Example:\n  tollgate system delete-defaults")]
     Delete,
 }
 
-/// What is to hold for everybody and everything.
+/// What is to hold for all entities and resources.
 #[derive(Args, Debug)]
 pub(crate) struct SystemSetArgs {
     /// The limits.

@@ -120,7 +120,7 @@ impl UsageSelection {
             (Some(entity), Some(resource)) => format!("entity {entity}, resource {resource}"),
             (Some(entity), None) => format!("entity {entity}"),
             (None, Some(resource)) => format!("resource {resource}"),
-            (None, None) => "everybody".into(),
+            (None, None) => "all entities".into(),
         }
     }
 }

@@ -113,7 +113,7 @@ impl ExplainAnswer {
         match (self.refusal.retry_after_us, &self.passes_at) {
             (Some(wait), Some(at)) => {
                 let wait = duration_text::roughly(std::time::Duration::from_micros(wait));
-                format!("in {wait}, at {at}, if nobody else calls")
+                format!("in {wait}, at {at}, if no other call comes first")
             }
             _ => self.refusal.unknown_text(),
         }

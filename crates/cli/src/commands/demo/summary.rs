@@ -12,7 +12,7 @@ use crate::output::{Answer, TableCell, TextPage, TextTable, grouped};
 
 /// What to do after the demo.
 const NEXT: [(&str, &str); 4] = [
-    ("tollgate system set-defaults -l rpm:60 -l slots:3/at-once", "for everybody"),
+    ("tollgate system set-defaults -l rpm:60 -l slots:3/at-once", "for all entities"),
     ("tollgate run user-1 jobs --wait -- sleep 1", "in many shells"),
     ("tollgate explain user-1 jobs rpm=1", "what decides"),
     ("tollgate usage plot --entity user-1", "what was used"),

@@ -66,7 +66,7 @@ fn limits_of(context: &Context, args: &SimulateArgs) -> Result<(LimitsFile, Stri
         let mut file = LimitsFile::new(limits_file::DEFAULT_SET);
         let config = LevelConfig { limits: args.everybody.limits()?, on_unavailable: None };
         file.levels.insert(OwnedLevel::system(), config);
-        return Ok((file, "the same for everybody".into()));
+        return Ok((file, "the same for all entities".into()));
     }
     let stored = stored_as_file(&context.catalog()?, None)?;
     Ok((stored, format!("those of namespace {}", context.settings.namespace.value)))

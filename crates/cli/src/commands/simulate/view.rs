@@ -256,7 +256,7 @@ impl WaitsView {
 
     fn text(&self, calls: u64) -> String {
         if self.waited == 0 {
-            return "nobody".into();
+            return "none".into();
         }
         let [total, median, p95, max] = [self.total_us, self.median_us, self.p95_us, self.max_us]
             .map(|micros| roughly(Duration::from_micros(micros)));
