@@ -16,7 +16,8 @@ pub(crate) enum LocalCommand {
   tollgate local up --port 0 --tables tables.db
 
 An embedded engine answers on a loopback address until Ctrl-C or SIGTERM ends
-it, for development and tests. Any process that reaches the port may do everything.")]
+it, for development and tests. Any process that reaches the port may do
+everything.")]
 pub(crate) struct LocalUpArgs {
     /// The port; 0 for any that is free
     #[arg(long, value_name = "PORT", default_value_t = 8000)]

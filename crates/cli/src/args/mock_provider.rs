@@ -90,4 +90,5 @@ Outages:
 Changes:
   TIME:NAME=COUNT,..   with rps, burst, tpm and concurrency as names
 
-It is for tests: any process that reaches the port may call it, and it calls no other server.";
+It is for tests: any process that reaches the port may call it, and it calls no
+other server.";
