@@ -21,7 +21,7 @@ pub enum FileOpenError {
     #[error("no permission to open {0}, or to make a file in its folder")]
     NoPermission(PathBuf),
     /// The file can be read and not be written.
-    #[error("{0} is read-only; whoever takes from a store has to write to it")]
+    #[error("{0} is read-only; a process that takes from a store has to write to it")]
     ReadOnly(PathBuf),
     /// Others than its owner may write to the file, or to one that belongs to it.
     #[error(

@@ -89,7 +89,7 @@ impl<'a, E: Executor, W: Request<E>> PendingReply<'a, E, W> {
         let since = self.desk.now();
         let posted = QueuedRequest { since, work: Some(work), answer: None, slot: Arc::clone(&slot) };
         if self.desk.post(Box::new(posted)).is_err() {
-            let why = format!("{LINE_MAX} calls stand in line already; slow down");
+            let why = format!("{LINE_MAX} calls are queued already; slow down");
             return Err(StoreError::Unavailable(Duration::ZERO, why));
         }
         if may_block() {

@@ -40,7 +40,9 @@ pub enum ShmOpenError {
         user: u32,
     },
     /// Others may read or write the file.
-    #[error("{path} has mode {mode:o}, so that others may use it; chmod 600 it if nobody has changed it")]
+    #[error(
+        "{path} has mode {mode:o}, so that others may use it; chmod 600 it if no other user has changed it"
+    )]
     OpenToOthers {
         /// The file.
         path: PathBuf,

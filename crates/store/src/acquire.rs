@@ -92,7 +92,7 @@ impl WaitRequest {
 ///
 /// Dropping it at any time leaves no trace: its place in the queue is gone, a grant that it has not collected is
 /// given back, and the next waiter is looked at.
-#[must_use = "nobody waits until this is awaited"]
+#[must_use = "a wait begins when this is awaited"]
 pub struct WaitFuture<'a> {
     cell: &'a Arc<BucketCell>,
     clock: &'a Clock,

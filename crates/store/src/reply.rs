@@ -11,7 +11,7 @@ use crate::block_on::block_on;
 ///
 /// Memory answers at once and allocates nothing; a store across a network answers later. Both have one
 /// signature, so there are no twins of functions for threads and for tasks.
-#[must_use = "an answer that nobody waits for may never be asked for"]
+#[must_use = "an answer that is not waited for may never be asked for"]
 pub struct Reply<'a, T>(ReplyState<'a, T>);
 
 enum ReplyState<'a, T> {

@@ -27,7 +27,7 @@ use crate::{AcquireError, Attempt, Event, Lease};
 /// assert!(matches!(error, AcquireError::TimedOut { waited: Duration::ZERO, .. }));
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
-#[must_use = "nobody waits until this is awaited or waited for"]
+#[must_use = "a wait begins when this is awaited or waited for"]
 #[derive(Debug)]
 pub struct Acquire<'a, D> {
     set: &'a LimitSet,
@@ -44,7 +44,7 @@ pub struct Acquire<'a, D> {
 /// # Cancel safety
 ///
 /// Dropping it at any time leaves no trace: nothing stays taken, and the next waiter is looked at.
-#[must_use = "nobody waits until this is awaited"]
+#[must_use = "a wait begins when this is awaited"]
 pub struct Acquiring<'a> {
     set: &'a LimitSet,
     holder: Option<NonZeroU64>,

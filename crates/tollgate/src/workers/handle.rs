@@ -35,7 +35,7 @@ pub enum JobError<E> {
 /// # Cancel safety
 ///
 /// Dropping it lets the job go on, detached: no caller gets its result. [`cancel`](Handle::cancel) calls it off.
-#[must_use = "a job goes on without its handle, but nobody hears what comes of it"]
+#[must_use = "a job goes on without its handle, but its result is dropped"]
 pub struct Handle<T, E>(pub(super) Arc<ResultSlot<T, E>>);
 
 /// What a job and the caller that waits for its result share.

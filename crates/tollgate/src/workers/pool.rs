@@ -45,7 +45,7 @@ pub enum Shutdown {
 #[non_exhaustive]
 pub enum SubmitError<I> {
     /// The queue of the worker is full.
-    #[error("the line of the worker is full; wait with submit, or raise the queue")]
+    #[error("the queue of the worker is full; wait with submit, or raise its bound")]
     Full(I),
     /// The pool is shut down, or its workers are gone.
     #[error("the pool of workers is shut down")]
