@@ -47,7 +47,8 @@ impl Table {
 /// How much was used in a window, and by how many calls.
 fn used(store: &DynamoStore, window: Window, at: Tick) -> Option<(i64, i64)> {
     let key = usage_key("ns", "user", "api", window, &iso(window.start(at)));
-    let found = store.usage_at(&[key]).wait().expect("it answers");
+    let found = store.usage_at(&[key.clone(), key]).wait().expect("it answers");
+    assert_eq!(found[0], found[1], "a key that is asked for twice is answered twice");
     found
         .into_iter()
         .next()

@@ -65,7 +65,7 @@ pub(crate) struct Admission<'a> {
 /// What to do about a denial.
 pub(crate) enum AfterDenial {
     /// Give up: the caller does not wait, or cannot be admitted before its deadline.
-    InVain,
+    Deny,
     /// Ask again: what was given back before the caller was in the queue did not notify it.
     Again,
     /// Wait until notified, and no later than this.
@@ -147,7 +147,7 @@ impl<'a> Admission<'a> {
         let WaitPolicy { waits, deadline, .. } = self.patience;
         let now = self.backend.clock().now();
         if !waits || deadline.is_some_and(|deadline| now >= deadline) {
-            return AfterDenial::InVain;
+            return AfterDenial::Deny;
         }
         let is_notified = self.guard.as_ref().is_some_and(QueueGuard::is_notified_of_all);
         AfterDenial::Wait(if is_notified { deadline } else { self.next_poll(Ready::Unknown, now) })
@@ -161,8 +161,8 @@ impl<'a> Admission<'a> {
     ) -> Result<AfterDenial, QueueFull> {
         let now = self.backend.clock().now();
         let latest = |of: fn(&Denial) -> Ready| denials.iter().map(of).fold(Ready::Now, Ready::later);
-        if !self.patience.waits || self.is_in_vain(latest(Denial::earliest), now) {
-            return Ok(AfterDenial::InVain);
+        if !self.patience.waits || self.cannot_pass_in_time(latest(Denial::earliest), now) {
+            return Ok(AfterDenial::Deny);
         }
         self.claim(takes, denials);
         self.ahead = denials.iter().map(Denial::ahead).max().unwrap_or(0);
@@ -212,10 +212,10 @@ impl<'a> Admission<'a> {
     /// Returns whether a wait behind others is sure to miss its deadline, going by what the store would say to this one
     /// alone.
     pub(crate) fn is_too_late(&self, denial: &Denial) -> bool {
-        self.is_in_vain(denial.earliest(), self.backend.clock().now())
+        self.cannot_pass_in_time(denial.earliest(), self.backend.clock().now())
     }
 
-    fn is_in_vain(&self, earliest: Ready, now: Tick) -> bool {
+    fn cannot_pass_in_time(&self, earliest: Ready, now: Tick) -> bool {
         self.patience.deadline.is_some_and(|deadline| match earliest {
             Ready::At(earliest) => earliest > deadline || deadline <= now,
             Ready::Now | Ready::Unknown => deadline <= now,

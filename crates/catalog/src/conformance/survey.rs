@@ -189,7 +189,7 @@ fn events_of_everything_come_in_the_order_of_time(suite: &Suite<'_>) {
 
 fn usage_of_everybody_is_that_of_each(suite: &Suite<'_>) {
     let fixture = furnished(suite);
-    let query = UsageQuery::of_everybody(Window::Hour);
+    let query = UsageQuery::of_all_entities(Window::Hour);
     let rows = fixture.catalog.usage(query.clone()).wait().unwrap().items;
     let told: Vec<_> = rows.iter().map(|row| (row.entity.as_str(), row.amounts["rpm"])).collect();
     assert_eq!(told, [("a", 7), ("b", 5)]);

@@ -268,7 +268,7 @@ fn usage_is_taken_over_once_and_what_the_function_of_the_original_adds_is_not_li
         crate::UsageQuery::of_entity("p", hour),
         crate::UsageQuery::of_entity("p", hour).resource("api"),
         crate::UsageQuery::of_resource("api", hour),
-        crate::UsageQuery::of_everybody(hour),
+        crate::UsageQuery::of_all_entities(hour),
     ] {
         let rows = catalog.usage(query).wait().unwrap().items;
         let told: Vec<_> =

@@ -39,7 +39,7 @@ pub struct UsageQuery {
 enum UsageSubject {
     Entity { entity: String, resource: Option<String> },
     Resource(String),
-    Everybody,
+    All,
 }
 
 /// What an entity used of a resource in one window.
@@ -76,8 +76,8 @@ impl UsageQuery {
     }
 
     /// The usage of everything by all entities, unless a resource is named. Goes through all keys of the entities.
-    pub fn of_everybody(window: Window) -> UsageQuery {
-        UsageQuery::new(UsageSubject::Everybody, window)
+    pub fn of_all_entities(window: Window) -> UsageQuery {
+        UsageQuery::new(UsageSubject::All, window)
     }
 
     fn new(whose: UsageSubject, window: Window) -> UsageQuery {
@@ -89,7 +89,7 @@ impl UsageQuery {
         match &mut self.whose {
             UsageSubject::Entity { resource, .. } => *resource = Some(name.into()),
             UsageSubject::Resource(resource) => *resource = name.into(),
-            UsageSubject::Everybody => self.whose = UsageSubject::Resource(name.into()),
+            UsageSubject::All => self.whose = UsageSubject::Resource(name.into()),
         }
         self
     }

@@ -121,7 +121,7 @@ impl Catalog {
                 let records = page.query(keys::resource_partition(ns, resource), prefix);
                 self.backend().find(Index::Resource, &records).await?
             }
-            UsageSubject::Everybody => {
+            UsageSubject::All => {
                 let entities = page.query(ns.into(), usage_partition(ns, ""));
                 self.backend().find(Index::Namespace, &entities).await?
             }
@@ -211,7 +211,7 @@ impl UsageQuery {
                 resource.iter().try_for_each(|resource| name::RESOURCE.check(resource))?;
             }
             UsageSubject::Resource(resource) => name::RESOURCE.check(resource)?,
-            UsageSubject::Everybody => {}
+            UsageSubject::All => {}
         }
         Ok(())
     }
@@ -221,7 +221,7 @@ impl UsageQuery {
             UsageSubject::Entity { entity, resource: Some(resource) } => Scope::Bucket(entity, resource),
             UsageSubject::Entity { entity, resource: None } => Scope::Entity(entity),
             UsageSubject::Resource(resource) => Scope::Resource(resource),
-            UsageSubject::Everybody => Scope::All,
+            UsageSubject::All => Scope::All,
         }
     }
 
@@ -252,7 +252,7 @@ impl UsageQuery {
                 let start = key.sort.rsplit_once('#').map_or("", |(_, start)| start);
                 (format!("{start}#{}", keys::usage_of(key).unwrap_or_default()), String::new())
             }
-            UsageSubject::Everybody => (key.partition.clone(), key.sort.clone()),
+            UsageSubject::All => (key.partition.clone(), key.sort.clone()),
         }
     }
 

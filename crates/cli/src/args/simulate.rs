@@ -18,7 +18,7 @@ pub(crate) struct SimulateArgs {
     pub(crate) limits: Option<PathBuf>,
     /// Replay against these limits, for all entities and resources
     #[command(flatten)]
-    pub(crate) everybody: LimitArgs,
+    pub(crate) all_entities: LimitArgs,
     /// Let callers wait their turn instead of being refused, and say how long
     #[arg(long)]
     pub(crate) wait: bool,

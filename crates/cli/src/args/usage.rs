@@ -100,7 +100,7 @@ impl UsageSelection {
     pub(crate) fn query(&self, now: Tick) -> UsageQuery {
         let mut query = match (&self.entity, &self.resource) {
             (Some(entity), _) => UsageQuery::of_entity(entity, self.window),
-            (None, _) => UsageQuery::of_everybody(self.window),
+            (None, _) => UsageQuery::of_all_entities(self.window),
         };
         if let Some(resource) = &self.resource {
             query = query.resource(resource);

@@ -106,7 +106,7 @@ impl DynamoInner {
         let addresses: Vec<Address> = buckets.keys().cloned().collect();
         let (watch, mut changes) = (Elapsed::start(), 0);
         loop {
-            let mut records = self.records_at(keys).await?;
+            let records = self.records_at(keys).await?;
             let after = self.items_of(&addresses).await?;
             let is_same = |(address, after): (&Address, &Items)| is_written_alike(&buckets[address], after);
             let is_settled = addresses.iter().zip(&after).all(is_same);
@@ -114,7 +114,7 @@ impl DynamoInner {
             if is_settled {
                 let added = keys.iter().map(|key| {
                     let items = Address::of_usage(key).and_then(|address| buckets.get(&address));
-                    self.with_unwritten(key, records.remove(key), items.map_or(&[], Vec::as_slice))
+                    self.with_unwritten(key, records.get(key).cloned(), items.map_or(&[], Vec::as_slice))
                 });
                 return Ok(added.collect());
             }

@@ -185,7 +185,7 @@ fn usage_is_viewed_with_the_policy_for_readers() {
     let (catalog, namespace) = (reader.catalog(), world.namespace());
     let month = catalog.usage(UsageQuery::of_entity("user", Window::Month)).wait().expect("it answers");
     assert_eq!(month.items.iter().map(|row| row.events).collect::<Vec<_>>(), [3]);
-    let hours = catalog.usage(UsageQuery::of_everybody(Window::Hour)).wait().expect("it answers");
+    let hours = catalog.usage(UsageQuery::of_all_entities(Window::Hour)).wait().expect("it answers");
     assert_eq!(hours.items.len(), 4, "two hours of the entity and of its parent");
     assert_eq!(catalog.counts().wait().expect("it answers").usage_records, 8);
     let requests = world.recorder.take();

@@ -203,7 +203,7 @@ impl RedisConnection {
     /// Sends a command to the node that the slot is on its way to, this once.
     async fn ask(&self, node: &str, command: &Cmd) -> Result<Value, ServerError> {
         let Some(node) = node_of(node, &self.url) else {
-            return Err(ServerError::Busy("a slot is on its way to nobody knows where".into()));
+            return Err(ServerError::Busy("a slot is moving to an unknown node".into()));
         };
         let known = self.asked.lock().clone().filter(|(there, _)| *there == node);
         let mut connection = match known {

@@ -97,7 +97,7 @@ impl StoredChecker {
         loop {
             let (turned, denials) = if turn.must_queue(|| takes.iter().copied())? {
                 match turn.in_line() {
-                    AfterDenial::InVain => (AfterDenial::InVain, self.ask(parts, &turn).await?),
+                    AfterDenial::Deny => (AfterDenial::Deny, self.ask(parts, &turn).await?),
                     turned => (turned, Vec::new()),
                 }
             } else {
@@ -114,7 +114,7 @@ impl StoredChecker {
                 }
             };
             match turned {
-                AfterDenial::InVain => {
+                AfterDenial::Deny => {
                     let denial = Denial::joined(&denials).ok_or_else(|| odd(&TxnOutcome::Denied(denials)))?;
                     let waited = turn.so_far();
                     turn.leave().await;

@@ -132,7 +132,7 @@ impl<'a> AcquireLoop<'a, '_> {
     fn denied(&mut self, plan: &[PlannedTake], denials: Vec<Denial>) -> Result<LoopStep<'a>, AcquireError> {
         let takes: Vec<Takes<'_>> = plan.iter().map(PlannedTake::takes).collect();
         let turned = self.turn.denied(&takes, &denials)?;
-        if let AfterDenial::InVain = turned {
+        if let AfterDenial::Deny = turned {
             return Err(self.refuse(standing(self.request, plan, denials)));
         }
         if self.limited_by.is_none() {
@@ -141,7 +141,7 @@ impl<'a> AcquireLoop<'a, '_> {
         }
         Ok(match turned {
             AfterDenial::Wait(due) => LoopStep::Wait(due),
-            AfterDenial::Again | AfterDenial::InVain => LoopStep::Again,
+            AfterDenial::Again | AfterDenial::Deny => LoopStep::Again,
         })
     }
 

@@ -62,9 +62,9 @@ fn limits_of(context: &Context, args: &SimulateArgs) -> Result<(LimitsFile, Stri
     if let Some(file) = &args.limits {
         return Ok((limits_file::read(file)?, file.display().to_string()));
     }
-    if !args.everybody.is_empty() {
+    if !args.all_entities.is_empty() {
         let mut file = LimitsFile::new(limits_file::DEFAULT_SET);
-        let config = LevelConfig { limits: args.everybody.limits()?, on_unavailable: None };
+        let config = LevelConfig { limits: args.all_entities.limits()?, on_unavailable: None };
         file.levels.insert(OwnedLevel::system(), config);
         return Ok((file, "the same for all entities".into()));
     }

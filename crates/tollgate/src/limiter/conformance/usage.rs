@@ -26,13 +26,13 @@ pub fn a_sum_over_entities_counts_a_call_once(open: OpenStore<'_>) {
         (sum.events, sum.limits.get("spend").map_or(0, |spend| spend.total))
     };
     for window in [Window::Hour, Window::Day, Window::Month] {
-        assert_eq!(sums(UsageQuery::of_everybody(window)), (4, 43), "{window:?}");
+        assert_eq!(sums(UsageQuery::of_all_entities(window)), (4, 43), "{window:?}");
         assert_eq!(sums(UsageQuery::of_resource(RESOURCE, window)), (4, 43), "{window:?}");
         for (entity, sum) in [("key", (2, 35)), ("team", (4, 43)), ("org", (4, 43))] {
             assert_eq!(sums(UsageQuery::of_entity(entity, window)), sum, "{entity} {window:?}");
         }
     }
-    let rows = bench.catalog().usage(UsageQuery::of_everybody(Window::Day)).wait();
+    let rows = bench.catalog().usage(UsageQuery::of_all_entities(Window::Day)).wait();
     let rows = rows.expect("a store that is there answers").items;
     let of_children = |row: &UsageRow| (row.child_events, row.child_amounts.get("spend").copied());
     let of_children: Vec<_> = rows.iter().map(|row| (row.entity.as_str(), of_children(row))).collect();
@@ -49,7 +49,7 @@ pub fn a_ticket_is_counted_once_in_a_sum_over_entities(open: OpenStore<'_>) {
     let ticket = taken.into_ticket().wait().expect("it has one");
     let redeemed = bench.limiter.redeem(&ticket).wait().expect("it is one");
     redeemed.settle(demand! { spend: 4 }).wait().expect("a store that is there answers");
-    let sum = bench.catalog().usage_summary(UsageQuery::of_everybody(Window::Hour)).wait();
+    let sum = bench.catalog().usage_summary(UsageQuery::of_all_entities(Window::Hour)).wait();
     let sum = sum.expect("a store that is there answers");
     assert_eq!((sum.events, sum.limits["spend"].total), (1, 4));
 }

@@ -107,14 +107,14 @@ impl<'a> SetAcquireLoop<'a, '_> {
         let turned = self.turn.in_line();
         let is_new = !std::mem::replace(&mut self.stood_in_line, true);
         // A caller with a deadline gets its error at once if that cannot be met, also behind others.
-        if matches!(turned, AfterDenial::InVain) || is_new && matches!(turned, AfterDenial::Wait(Some(_))) {
+        if matches!(turned, AfterDenial::Deny) || is_new && matches!(turned, AfterDenial::Wait(Some(_))) {
             let alone = self.remote.ask(&priced.in_force.limits, &priced.costs).await?;
             // Whatever the waiters ahead wait for, even if that is not known yet.
             if self.turn.is_too_late(&alone) {
                 return Ok(SetLoopStep::Refuse(Box::new(alone)));
             }
             let behind = self.turn.behind(&self.remote.key, alone);
-            if matches!(turned, AfterDenial::InVain) || self.turn.is_too_late(&behind) {
+            if matches!(turned, AfterDenial::Deny) || self.turn.is_too_late(&behind) {
                 return Ok(SetLoopStep::Refuse(Box::new(behind)));
             }
             return Ok(SetLoopStep::Turn(AfterDenial::Again));
@@ -148,7 +148,7 @@ impl<'a> SetAcquireLoop<'a, '_> {
             return Err(StoreError::BadCall("the store denied a take without a word".into()).into());
         };
         self.remote.hear_cooling(denial.cooling_until());
-        if let AfterDenial::InVain = turned {
+        if let AfterDenial::Deny = turned {
             return Ok(SetLoopStep::Refuse(Box::new(denial)));
         }
         if self.limited_by.is_none() {
