@@ -2,47 +2,9 @@
 
 use std::time::Duration;
 
-use tollgate::Span;
+use tollgate::{Jitter, Retry, Span};
 
 use crate::outcome::FailureClass;
-use crate::random::JitterRandom;
-
-/// How a class of failure is tried again.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Retry {
-    attempts: u32,
-    first: Span,
-    most: Span,
-}
-
-impl Retry {
-    /// So many attempts in all, with nothing in between.
-    pub const fn attempts(attempts: u32) -> Retry {
-        Retry { attempts, first: Span::ZERO, most: Span::ZERO }
-    }
-
-    /// The same with a pause before the second attempt that doubles up to the longest, and up to half of it more by
-    /// chance.
-    #[must_use]
-    pub fn backoff(self, first: Duration, most: Duration) -> Retry {
-        Retry { first: Span::covering(first), most: Span::covering(most), ..self }
-    }
-
-    /// The same with another number of attempts.
-    pub(crate) fn of_attempts(self, attempts: u32) -> Retry {
-        Retry { attempts, ..self }
-    }
-
-    /// How long to pause after so many failures; `None` if that was the last attempt.
-    pub(crate) fn pause(&self, failures: u32, random: &mut JitterRandom) -> Option<Span> {
-        if failures >= self.attempts.max(1) {
-            return None;
-        }
-        let factor = 1_u64.checked_shl(failures.saturating_sub(1)).unwrap_or(u64::MAX);
-        let pause = self.first.as_micros().saturating_mul(factor).min(self.most.as_micros());
-        Some(Span::from_micros(pause.saturating_add(random.next() % (pause / 2 + 1))))
-    }
-}
 
 /// How a batch treats its items.
 #[derive(Clone, Debug)]
@@ -62,11 +24,12 @@ pub(crate) struct Policy {
 
 impl Default for Policy {
     fn default() -> Policy {
-        let (second, half) = (Duration::from_secs(1), Duration::from_millis(500));
+        let (half, seconds) = (Duration::from_millis(500), Duration::from_secs);
+        let retry = |attempts| Retry::attempts(attempts).jitter(Jitter::Added);
         Policy {
-            overloaded: Retry::attempts(10).backoff(second, Duration::from_secs(60)),
-            transient: Retry::attempts(5).backoff(half, Duration::from_secs(30)),
-            invalid: Retry::attempts(3),
+            overloaded: retry(10).pause(seconds(1)).longest(seconds(60)),
+            transient: retry(5).pause(half).longest(seconds(30)),
+            invalid: retry(3).pause(Duration::ZERO),
             throttle_budget: Span::from_secs(24 * 60 * 60),
             slow_start: None,
             attempt_deadline: None,

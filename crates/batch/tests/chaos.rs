@@ -102,7 +102,7 @@ async fn run(seed: u64) -> (u64, Vec<Fact>) {
         .order(if dice.roll(2) == 0 { Order::Completion } else { Order::Input })
         .rules(CooldownPolicy::default())
         .seed(seed)
-        .on_transient(Retry::attempts(3).backoff(Duration::from_millis(100), Duration::from_secs(2)))
+        .on_transient(Retry::attempts(3).pause(Duration::from_millis(100)).longest(Duration::from_secs(2)))
         .attempt_deadline(Duration::from_secs(5))
         .observer(move |event: &BatchEvent<'_>| {
             let at = began.elapsed();

@@ -11,7 +11,8 @@ use tokio::time::{Instant, sleep};
 use tollgate::{Demand, Limit, LimitSet, Span, Tick};
 use tollgate_batch::simulator::{SimLimit, SimProvider};
 use tollgate_batch::{
-    Batch, CallReply, FailureClass, Item, ItemAttempt, ItemError, Order, Retry, StopReason, TokenUsage,
+    Batch, CallReply, FailureClass, Item, ItemAttempt, ItemError, Jitter, Order, Retry, StopReason,
+    TokenUsage,
 };
 use tollgate_provider::{Class, FatalKind, Hint, Tokens};
 use tollgate_store::Mutex;
@@ -59,9 +60,9 @@ async fn requests_that_all_fail_for_good_do_not_go_one_by_one() {
 async fn each_class_has_its_own_attempts_and_a_fatal_one_has_one() {
     let batch = || {
         Batch::new()
-            .on_overloaded(Retry::attempts(4).backoff(SECOND, 10 * SECOND))
-            .on_transient(Retry::attempts(3))
-            .on_invalid(Retry::attempts(2))
+            .on_overloaded(Retry::attempts(4).longest(10 * SECOND))
+            .on_transient(Retry::attempts(3).pause(Duration::ZERO))
+            .on_invalid(Retry::attempts(2).pause(Duration::ZERO))
     };
     type CallAnswer = fn() -> CallReply<()>;
     let cases: [(CallAnswer, FailureClass, u32); 5] = [
@@ -83,7 +84,7 @@ async fn backoff_doubles_and_heeds_advice() {
     let began = Instant::now();
     let starts = Arc::new(Mutex::new(Vec::new()));
     let noted = Arc::clone(&starts);
-    let retry = Retry::attempts(4).backoff(SECOND, 60 * SECOND);
+    let retry = Retry::attempts(4).jitter(Jitter::Added);
     let run = Batch::new().on_overloaded(retry).run(items(1), move |call: ItemAttempt<u64>| {
         noted.lock().push(began.elapsed());
         let advice = (call.number() == 3).then_some(100 * SECOND);
@@ -104,7 +105,8 @@ async fn deadlines_hold_for_an_attempt_an_item_and_the_batch() {
         fine(())
     };
     let began = Instant::now();
-    let batch = Batch::new().attempt_deadline(2 * SECOND).on_transient(Retry::attempts(3));
+    let batch =
+        Batch::new().attempt_deadline(2 * SECOND).on_transient(Retry::attempts(3).pause(Duration::ZERO));
     let outcomes = one_each(batch.run(items(1), hang), 1).await;
     assert_eq!((class(&outcomes[0].result), outcomes[0].calls), (Some(FailureClass::Transient), 3));
     assert!(began.elapsed() >= 6 * SECOND && began.elapsed() < 7 * SECOND);
@@ -235,7 +237,7 @@ fn limits(tokens: u64) -> LimitSet {
     LimitSet::new(limits).expect("valid limits")
 }
 
-fn tokens_of(tokens: u64) -> Demand<'static> {
+fn tokens_of(tokens: u64) -> Demand {
     Demand::new().with("tpm", tokens)
 }
 

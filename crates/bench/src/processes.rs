@@ -156,7 +156,7 @@ pub(crate) fn wake(effort: &Effort) -> Result<SoloValue> {
     ensure!(other.hear()? == "ready", "another process is not ready");
     let mut samples = Vec::new();
     for _ in 0..effort.wakes {
-        let lease = limiter.acquire_wait("user-1", RESOURCE, demand! { slots: 1 }).wait()?;
+        let lease = limiter.acquire("user-1", RESOURCE, demand! { slots: 1 }).wait()?;
         other.say("go")?;
         meter::pause(FALL_ASLEEP);
         let released = Clock::system().now().as_micros();
@@ -191,7 +191,7 @@ pub(crate) fn work_here(what: &str, name: &str) -> Result<()> {
             let limiter = one_slot(&store)?;
             for line in lines {
                 line?;
-                let lease = limiter.acquire_wait("user-1", RESOURCE, demand! { slots: 1 }).wait()?;
+                let lease = limiter.acquire("user-1", RESOURCE, demand! { slots: 1 }).wait()?;
                 let now = Clock::system().now().as_micros();
                 drop(lease);
                 say(now.to_string())?;

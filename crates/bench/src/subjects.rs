@@ -106,7 +106,7 @@ fn fill_memory(memory: &Memory, keys: u64) -> Result<()> {
 }
 
 fn check(checker: &Checker, limits: &Limits, key: &str) -> bool {
-    let verdict = checker.check(key, "", &demand! { rpm: 1, tpm: 100 }, limits).wait();
+    let verdict = checker.try_acquire(key, "", &demand! { rpm: 1, tpm: 100 }, limits).wait();
     verdict.is_ok_and(|verdict| verdict.is_admitted())
 }
 

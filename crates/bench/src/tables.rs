@@ -59,8 +59,8 @@ impl DynamoChain {
     }
 
     fn take(&self, entity: &str) -> bool {
-        let lease = self.limiter.acquire(entity, "gpt-4", demand! { rpm: 1, tpm: 100 }).wait();
-        lease.is_ok_and(|lease| lease.commit().wait().is_ok())
+        let attempt = self.limiter.try_acquire(entity, "gpt-4", demand! { rpm: 1, tpm: 100 }).wait();
+        attempt.is_ok_and(|it| it.admitted().is_some_and(|lease| lease.commit().wait().is_ok()))
     }
 
     fn calls_of(&self, act: impl FnOnce() -> Result<()>) -> Result<Calls> {

@@ -214,7 +214,7 @@ impl BucketChange<'_> {
             }
         }
         let named = Limits::new(named).expect("some of the limits of a set make one");
-        let demand: Demand<'_> = self.credit.iter().map(|(name, amount)| (name.as_str(), *amount)).collect();
+        let demand: Demand = self.credit.iter().map(|(name, amount)| (name.as_str(), *amount)).collect();
         let unknown = |name: &str| Err(limits.unknown(name));
         let costs = if self.credit.is_empty() { Costs::none(0) } else { named.resolve(&demand, unknown)? };
         Ok(costs.moved(&named, limits))

@@ -8,7 +8,7 @@ use clap::error::ErrorKind;
 use clap::{CommandFactory, FromArgMatches};
 use serde::Serialize;
 use tollgate::catalog::CatalogError;
-use tollgate::limiter::AcquireError;
+use tollgate::limiter::LimiterError;
 
 use crate::args::{Cli, Command};
 use crate::asking::Cancelled;
@@ -163,7 +163,7 @@ fn tell_programs(message: &str, kind: &'static str, exit: Exit, format: Format, 
 /// What to type, where the library can only say what to do.
 fn hint(error: &anyhow::Error) -> &'static str {
     let of_call = || match error.downcast_ref() {
-        Some(AcquireError::Catalog(why)) => Some(why),
+        Some(LimiterError::Catalog(why)) => Some(why),
         _ => None,
     };
     match error.downcast_ref().or_else(of_call) {

@@ -9,7 +9,7 @@ use anyhow::Result;
 use tollgate::catalog::{CatalogError, Namespace, RegistryBuilder};
 use tollgate::limiter::{DEFAULT_NAMESPACE, LimiterBuilder};
 use tollgate::store::Backend;
-use tollgate::{Catalog, Limiter, Memory, Registry};
+use tollgate::{Catalog, Limiter, Memory, OnDrop, Registry};
 
 use crate::args::GlobalArgs;
 use crate::output::{Answer, Format, ProgressLine, Terminal, TextPage, told};
@@ -180,7 +180,8 @@ impl Context {
     /// The limiter in the making.
     pub(crate) fn limiter_builder(&self) -> Result<LimiterBuilder> {
         let catalog = if self.dry_run { self.rehearsed()? } else { self.catalog()? };
-        Ok(Limiter::builder(catalog).timeout(self.settings.store_timeout.value))
+        // A command that fails before its work has begun has used nothing.
+        Ok(Limiter::builder(catalog).store_timeout(self.settings.store_timeout.value).on_drop(OnDrop::Refund))
     }
 
     /// Says something on stderr that is worth knowing and no part of the answer.

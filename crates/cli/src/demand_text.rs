@@ -53,7 +53,7 @@ pub(crate) fn whole_number(text: &str) -> Option<u64> {
 }
 
 /// The demand for these amounts.
-pub(crate) fn demand(amounts: &[Exact]) -> tollgate::Demand<'_> {
+pub(crate) fn demand(amounts: &[Exact]) -> tollgate::Demand {
     amounts.iter().map(|it| (it.limit.as_str(), it.amount)).collect()
 }
 

@@ -4,9 +4,10 @@ use std::fmt;
 use std::io;
 use std::process::ExitCode;
 
+use tollgate::LeaseError;
 use tollgate::ReplaceError;
 use tollgate::catalog::CatalogError;
-use tollgate::limiter::{AcquireError, LeaseError, TicketError};
+use tollgate::limiter::{LimiterError, TicketError};
 use tollgate::store::StoreError;
 
 use crate::limits_file::LimitsFileError;
@@ -95,7 +96,7 @@ fn of_cause(cause: &(dyn std::error::Error + 'static)) -> Option<Exit> {
         // The reader of our output has seen enough.
         return (error.kind() == io::ErrorKind::BrokenPipe).then_some(Exit::OK);
     }
-    if let Some(error) = cause.downcast_ref::<AcquireError>() {
+    if let Some(error) = cause.downcast_ref::<LimiterError>() {
         return of_acquire(error);
     }
     if let Some(error) = cause.downcast_ref::<CatalogError>() {
@@ -113,14 +114,14 @@ fn of_cause(cause: &(dyn std::error::Error + 'static)) -> Option<Exit> {
     cause.downcast_ref::<StoreError>().and_then(of_store)
 }
 
-fn of_acquire(error: &AcquireError) -> Option<Exit> {
+fn of_acquire(error: &LimiterError) -> Option<Exit> {
     match error {
-        AcquireError::Refused(_) | AcquireError::TimedOut { .. } => Some(Exit::REFUSED),
-        AcquireError::Demand { .. } | AcquireError::ResourceTwice(_) | AcquireError::TooManyResources(_) => {
+        LimiterError::Denied(_) | LimiterError::TimedOut { .. } => Some(Exit::REFUSED),
+        LimiterError::Demand { .. } | LimiterError::ResourceTwice(_) | LimiterError::TooManyResources(_) => {
             Some(Exit::USAGE)
         }
-        AcquireError::Catalog(error) => of_catalog(error),
-        AcquireError::Store(error) => of_store(error),
+        LimiterError::Catalog(error) => of_catalog(error),
+        LimiterError::Store(error) => of_store(error),
         _ => None,
     }
 }
@@ -140,7 +141,9 @@ fn of_catalog(error: &CatalogError) -> Option<Exit> {
 
 fn of_lease(error: &LeaseError) -> Option<Exit> {
     match error {
-        LeaseError::Usage(_) | LeaseError::OtherResource(..) => Some(Exit::USAGE),
+        LeaseError::Usage(_) | LeaseError::OtherResource(..) | LeaseError::TooManyCalls { .. } => {
+            Some(Exit::USAGE)
+        }
         LeaseError::Store(error) => of_store(error),
         _ => None,
     }

@@ -105,6 +105,16 @@ impl Costs {
         self.explicit >> index & 1 == 1
     }
 
+    /// Only what the demand named, with nothing of the calls and resources that a demand takes one of otherwise.
+    #[must_use]
+    pub fn named(&self) -> Costs {
+        let mut named = Costs { is_of_child: self.is_of_child, ..Costs::none(self.len()) };
+        for index in (0..self.len()).filter(|index| self.is_explicit(*index)) {
+            named.take_explicit(index, self.amount(index));
+        }
+        named
+    }
+
     /// Adds the amounts of `other`, for sums over a queue.
     pub fn add(&mut self, other: &Costs) {
         for (sum, amount) in self.amounts.iter_mut().zip(other.amounts()) {

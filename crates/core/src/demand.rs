@@ -2,20 +2,48 @@
 
 use std::fmt;
 
+use crate::name::Tag;
 use crate::{BadAmount, HashedName, IntoAmount, Name};
 
-/// What one call asks: `demand! { rpm: 1, tpm: 1_500 }`.
+/// What one call asks, with names of its own: for names that are not known when the program is written.
+/// [`demand!`](crate::demand) makes a [`DemandArray`], which costs nothing to build.
 ///
 /// A demand is only a list of names and amounts. Whether the names exist and the amounts fit is decided where it
 /// is used; an invalid amount (negative, say) is remembered here and refused there.
 ///
-/// The macro makes a demand over an array, which costs nothing to build; [`Demand::new`] and `collect` make one
-/// over a `Vec`, for names that are not known when the program is written.
+/// ```
+/// use tollgate_core::{AsDemand, Demand};
+///
+/// let tokens: Vec<(String, u64)> = vec![("tpm".into(), 1_500)];
+/// let demand = tokens.into_iter().collect::<Demand>().with("rpm", 1);
+/// assert_eq!(demand.len(), 2);
+/// ```
+#[derive(Clone, Debug, Default)]
+pub struct Demand {
+    parts: Vec<DemandPart>,
+    bad: Option<(Box<str>, BadAmount)>,
+}
+
 #[derive(Clone, Debug)]
-pub struct Demand<'a, N = Vec<HashedName<'a>>, A = Vec<u64>> {
-    names: N,
-    amounts: A,
-    bad: Option<(&'a str, BadAmount)>,
+struct DemandPart {
+    name: Box<str>,
+    tag: Tag,
+    amount: u64,
+}
+
+/// What [`demand!`](crate::demand) makes: names that stand in the program, and an amount of each.
+///
+/// ```
+/// use tollgate_core::{AsDemand, DemandArray, demand};
+///
+/// let demand: DemandArray<2> = demand! { rpm: 1, tpm: 1_500 };
+/// assert_eq!(demand.part(1).1, 1_500);
+/// ```
+#[derive(Clone, Debug)]
+pub struct DemandArray<const N: usize> {
+    names: [HashedName<'static>; N],
+    amounts: [u64; N],
+    bad: Option<(&'static str, BadAmount)>,
 }
 
 /// Anything that asks amounts by name. What takes a demand takes any of these.
@@ -74,7 +102,7 @@ pub enum DemandError {
     },
 }
 
-/// Makes a [`Demand`]: `demand! { rpm: 1, tpm: 1_500 }`, or `demand! {}` for none.
+/// Makes a [`DemandArray`]: `demand! { rpm: 1, tpm: 1_500 }`, or `demand! {}` for none.
 ///
 /// Names that are no identifiers are written as strings: `demand! { "tokens.in": 5 }`.
 #[macro_export]
@@ -82,37 +110,46 @@ macro_rules! demand {
     (@name $name:ident) => { ::core::stringify!($name) };
     (@name $name:literal) => { $name };
     ($($name:tt : $amount:expr),* $(,)?) => {
-        $crate::Demand::of(
+        $crate::DemandArray::new(
             [$(const { $crate::HashedName::new($crate::demand!(@name $name)) }),*],
             [$($crate::IntoAmount::into_amount($amount)),*],
         )
     };
 }
 
-impl<'a> Demand<'a> {
+impl Demand {
     /// A demand that asks nothing yet.
-    pub fn new() -> Demand<'a> {
-        Demand { names: Vec::new(), amounts: Vec::new(), bad: None }
+    pub fn new() -> Demand {
+        Demand::default()
+    }
+
+    /// The same demand, with names of its own.
+    pub fn copy_of(demand: &impl AsDemand) -> Demand {
+        let part = |index| {
+            let (name, amount) = demand.part(index);
+            DemandPart { name: name.as_str().into(), tag: name.tag, amount }
+        };
+        let bad = demand.bad_amount().map(|(name, why)| (name.into(), why));
+        Demand { parts: (0..demand.len()).map(part).collect(), bad }
     }
 
     /// Asks `amount` of the limit `name`, too.
     #[must_use]
-    pub fn with(mut self, name: &'a str, amount: impl IntoAmount) -> Demand<'a> {
+    pub fn with(mut self, name: &str, amount: impl IntoAmount) -> Demand {
         let amount = bounded(amount.into_amount()).unwrap_or_else(|why| {
-            self.bad = self.bad.or(Some((name, why)));
+            self.bad.get_or_insert_with(|| (name.into(), why));
             0
         });
-        self.names.push(HashedName::new(name));
-        self.amounts.push(amount);
+        self.parts.push(DemandPart { name: name.into(), tag: Tag::of(name), amount });
         self
     }
 }
 
-impl<'a, const N: usize> Demand<'a, [HashedName<'a>; N], [u64; N]> {
+impl<const N: usize> DemandArray<N> {
     /// A demand for these amounts; what [`demand!`](crate::demand) expands to.
     #[inline(always)]
-    pub fn of(names: [HashedName<'a>; N], amounts: [Result<u64, BadAmount>; N]) -> Self {
-        let mut demand = Demand { names, amounts: [0; N], bad: None };
+    pub fn new(names: [HashedName<'static>; N], amounts: [Result<u64, BadAmount>; N]) -> Self {
+        let mut demand = DemandArray { names, amounts: [0; N], bad: None };
         for index in 0..N {
             match bounded(amounts[index]) {
                 Ok(amount) => demand.amounts[index] = amount,
@@ -132,15 +169,30 @@ fn bounded(amount: Result<u64, BadAmount>) -> Result<u64, BadAmount> {
     }
 }
 
-impl<'a, N: AsRef<[HashedName<'a>]>, A: AsRef<[u64]>> AsDemand for Demand<'a, N, A> {
+impl AsDemand for Demand {
+    fn len(&self) -> usize {
+        self.parts.len()
+    }
+
+    fn part(&self, index: usize) -> (HashedName<'_>, u64) {
+        let DemandPart { name, tag, amount } = &self.parts[index];
+        (HashedName::tagged(name, *tag), *amount)
+    }
+
+    fn bad_amount(&self) -> Option<(&str, BadAmount)> {
+        self.bad.as_ref().map(|(name, why)| (&**name, *why))
+    }
+}
+
+impl<const N: usize> AsDemand for DemandArray<N> {
     #[inline(always)]
     fn len(&self) -> usize {
-        self.amounts.as_ref().len()
+        N
     }
 
     #[inline(always)]
     fn part(&self, index: usize) -> (HashedName<'_>, u64) {
-        (self.names.as_ref()[index], self.amounts.as_ref()[index])
+        (self.names[index], self.amounts[index])
     }
 
     #[inline(always)]
@@ -172,15 +224,9 @@ macro_rules! by_reference {
 
 by_reference!(&D, Box<D>);
 
-impl Default for Demand<'_> {
-    fn default() -> Self {
-        Demand::new()
-    }
-}
-
-impl<'a, A: IntoAmount> FromIterator<(&'a str, A)> for Demand<'a> {
-    fn from_iter<I: IntoIterator<Item = (&'a str, A)>>(parts: I) -> Demand<'a> {
-        parts.into_iter().fold(Demand::new(), |demand, (name, amount)| demand.with(name, amount))
+impl<N: AsRef<str>, A: IntoAmount> FromIterator<(N, A)> for Demand {
+    fn from_iter<I: IntoIterator<Item = (N, A)>>(parts: I) -> Demand {
+        parts.into_iter().fold(Demand::new(), |demand, (name, amount)| demand.with(name.as_ref(), amount))
     }
 }
 

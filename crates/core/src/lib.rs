@@ -42,7 +42,7 @@ pub use calendar::{Calendar, Edges};
 pub use chain::{Link, take_all};
 pub use codec::{CodecError, MILLIS, MachineView, Part, Rate, StateView};
 pub use costs::{CostSink, Costs, Packed, SmallCosts};
-pub use demand::{AsDemand, Demand, DemandError};
+pub use demand::{AsDemand, Demand, DemandArray, DemandError};
 pub use inline_vec::InlineVec;
 pub use limit::{Algorithm, CustomLimit, Kind, Limit, LimitBuilder, LimitError, PERIOD_MAX, Resets};
 pub use limits::{LIMITS_MAX, Limits, LimitsError, PLACES_MAX};

@@ -54,6 +54,11 @@ impl<'a> HashedName<'a> {
         HashedName { text, tag: Tag::of(text) }
     }
 
+    /// A text whose tag is known.
+    pub(crate) const fn tagged(text: &'a str, tag: Tag) -> HashedName<'a> {
+        HashedName { text, tag }
+    }
+
     /// The text.
     #[inline]
     pub const fn as_str(self) -> &'a str {

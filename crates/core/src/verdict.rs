@@ -275,3 +275,5 @@ impl fmt::Display for Denial {
         }
     }
 }
+
+impl std::error::Error for Denial {}

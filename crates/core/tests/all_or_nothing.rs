@@ -22,7 +22,7 @@ impl Set {
 
     fn any_costs(&self, dice: &mut Dice) -> Costs {
         let names = self.limits.iter().map(|limit| (limit.name().as_str(), limit.capacity()));
-        let demand: Demand<'_> = names
+        let demand: Demand = names
             .map(|(name, most)| {
                 let most = if dice.one_in(3) { most } else { 1 };
                 (name, dice.from(0, most))
@@ -103,7 +103,7 @@ fn an_admitted_demand_takes_from_every_limit_of_every_bucket() {
         let ones = |set: &Set| {
             let demand = set.limits.iter().map(|limit| (limit.name().as_str(), 1u64));
             set.limits
-                .costs(&demand.collect::<tollgate_core::Demand<'_>>())
+                .costs(&demand.collect::<tollgate_core::Demand>())
                 .expect("every capacity is at least 1")
         };
         let costs: Vec<Costs> = sets.iter().map(ones).collect();

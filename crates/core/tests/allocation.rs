@@ -2,6 +2,7 @@
 //!
 //! The heap is counted for the whole process, so this file has a `main` of its own: the thread of a
 //! test harness allocates whenever the scheduler lets it run.
+#![allow(clippy::print_stdout, reason = "a test says that it has passed")]
 
 use std::time::Duration;
 
@@ -28,7 +29,7 @@ fn eight() -> [LimitBuilder; 8] {
 
 fn demand(limits: &Limits, amount: u64) -> Costs {
     let parts = limits.iter().map(|limit| (limit.name().as_str(), amount));
-    limits.costs(&parts.collect::<Demand<'_>>()).expect("it fits every limit")
+    limits.costs(&parts.collect::<Demand>()).expect("it fits every limit")
 }
 
 /// Takes until it is refused, and settles at once: some limits with less than was taken, some with more.

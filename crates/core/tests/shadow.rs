@@ -114,7 +114,7 @@ struct Beside {
 }
 
 impl Beside {
-    fn demand(&self, cost: u64) -> Demand<'static> {
+    fn demand(&self, cost: u64) -> Demand {
         Demand::new().with("x", cost).with("beside", self.shadow_cost)
     }
 }

@@ -65,10 +65,8 @@ fn a_quota_whose_item_says_that_there_are_four_is_read_and_written_as_one() {
         ],
     );
     let spend = |limiter: &Limiter, spend: u64| {
-        limiter
-            .acquire("user", "api", demand! { rpm: 1, spend: spend })
-            .wait()
-            .map(|lease| lease.commit().wait())
+        let attempt = limiter.try_acquire("user", "api", demand! { rpm: 1, spend: spend }).wait();
+        attempt.expect("it answers").into_result().map(|lease| lease.commit().wait())
     };
     spend(&first, 30).expect("there is room").expect("it answers");
     let partition = format!("{}/BUCKET#user#api#0", first.catalog().namespace_id());

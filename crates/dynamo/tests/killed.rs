@@ -16,7 +16,7 @@ use aws_smithy_runtime_api::client::http::{
 use aws_smithy_runtime_api::client::orchestrator::HttpRequest;
 use aws_smithy_runtime_api::client::runtime_components::RuntimeComponents;
 use tollgate::catalog::{Level, NewEntity};
-use tollgate::{Limit, Limiter, Limits, demand};
+use tollgate::{Attempt, Limit, Limiter, Limits, demand};
 use tollgate_core::{Span, Tick};
 use tollgate_dynamo::{Chains, DynamoStore};
 use tollgate_dynamo_local::{Engine, serve};
@@ -151,13 +151,13 @@ fn child() {
     let mut held = Vec::new();
     loop {
         let lease = match what {
-            "slots" => limiter.acquire(entity, "api", demand! { slots: 1 }).wait(),
-            _ => limiter.acquire(entity, "api", demand! { rpm: 1 }).wait(),
+            "slots" => limiter.try_acquire(entity, "api", demand! { slots: 1 }).wait(),
+            _ => limiter.try_acquire(entity, "api", demand! { rpm: 1 }).wait(),
         };
         match lease {
-            Ok(lease) if what == "slots" => held.push(lease),
-            Ok(lease) => lease.commit().wait().expect("it answers"),
-            Err(error) if error.refusal().is_some() => return,
+            Ok(Attempt::Admitted(lease)) if what == "slots" => held.push(lease),
+            Ok(Attempt::Admitted(lease)) => lease.commit().wait().expect("it answers"),
+            Ok(Attempt::Denied(_)) => return,
             Err(error) => panic!("{error}"),
         }
         writeln!(std::io::stdout(), "admitted").expect("the parent listens");

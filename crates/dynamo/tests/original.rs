@@ -200,10 +200,10 @@ fn a_table_of_the_original_is_taken_over() {
 
     let standing = limiter.available("user", "gpt-4").wait().expect("it answers");
     assert_eq!((standing.available("rpm"), standing.available("tpm")), (Some(40), Some(-500)));
-    let refused =
-        limiter.acquire("user", "gpt-4", demand! { rpm: 1, tpm: 1 }).wait().expect_err("it is in debt");
-    let refusal = refused.refusal().expect("it was refused");
-    assert_eq!(refusal.retry_after().map(|wait| wait.as_millis()), Some(3_006), "501 of 10,000 a minute");
+    let attempt =
+        limiter.try_acquire("user", "gpt-4", demand! { rpm: 1, tpm: 1 }).wait().expect("it answers");
+    let denied = attempt.denied().expect("it is in debt");
+    assert_eq!(denied.retry_after().map(|wait| wait.as_millis()), Some(3_006), "501 of 10,000 a minute");
     // Three seconds earn 500 tokens, and five requests.
     hands.advance(Span::from_millis(3_600));
     let lease =

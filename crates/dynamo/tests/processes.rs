@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tollgate::catalog::Level;
-use tollgate::{Limit, Limiter, Limits, demand};
+use tollgate::{Attempt, Limit, Limiter, Limits, demand};
 use tollgate_core::{Span, Tick};
 use tollgate_dynamo::DynamoStore;
 use tollgate_dynamo_local::{Engine, serve};
@@ -44,11 +44,12 @@ fn child() {
     let Ok(told) = std::env::var(TOLD) else { return };
     let (endpoint, fast_path) = told.split_once(' ').expect("it is told two things");
     let limiter = limiter(endpoint, fast_path == "on");
-    let admitted = (0..TRIES).filter(|_| match limiter.acquire("user", "gpt-4", demand! { rpm: 1 }).wait() {
-        Ok(lease) => lease.commit().wait().is_ok(),
-        Err(error) if error.refusal().is_some() => false,
-        Err(error) => panic!("{error}"),
-    });
+    let admitted =
+        (0..TRIES).filter(|_| match limiter.try_acquire("user", "gpt-4", demand! { rpm: 1 }).wait() {
+            Ok(Attempt::Admitted(lease)) => lease.commit().wait().is_ok(),
+            Ok(Attempt::Denied(_)) => false,
+            Err(error) => panic!("{error}"),
+        });
     let said = format!("admitted={}\n", admitted.count());
     std::io::Write::write_all(&mut std::io::stdout(), said.as_bytes()).expect("somebody listens");
 }
@@ -105,7 +106,9 @@ fn clients_whose_clocks_are_minutes_apart_mint_nothing() {
     let mut earned = 10.0;
     for _ in 0..90 {
         for client in &clients {
-            while let Ok(lease) = client.acquire("user", "gpt-4", demand! { rpm: 1 }).wait() {
+            while let Ok(Attempt::Admitted(lease)) =
+                client.try_acquire("user", "gpt-4", demand! { rpm: 1 }).wait()
+            {
                 lease.commit().wait().expect("it answers");
                 admitted += 1;
             }

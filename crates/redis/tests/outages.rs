@@ -5,7 +5,7 @@ mod common;
 use std::sync::Arc;
 use std::time::Duration;
 
-use tollgate::{Level, Limit, Limiter, Limits, OnUnavailable, demand};
+use tollgate::{Attempt, Level, Limit, Limiter, Limits, OnUnavailable, demand};
 use tollgate_core::Tick;
 use tollgate_redis_local::{Proxy, ProxyFault, Server, ServerKind};
 use tollgate_store::Clock;
@@ -45,7 +45,7 @@ fn limiter(proxy: &Proxy, policy: OnUnavailable) -> Limiter {
         Limiter::open(Arc::new(store), "default").wait().ok()
     };
     let limiter = at_last("the server is there", open);
-    Limiter::builder(limiter.catalog().clone()).on_unavailable(policy).timeout(TIMEOUT).build()
+    Limiter::builder(limiter.catalog().clone()).on_unavailable(policy).store_timeout(TIMEOUT).build()
 }
 
 /// What comes of it when it is tried until it works: a host that is busy for a moment is no outage.
@@ -57,7 +57,7 @@ fn at_last<T>(what: &str, tried: impl FnMut() -> Option<T>) -> T {
 fn served(name: &str, limiter: &Limiter, limits: &Limits) {
     at_last(name, || limiter.catalog().set_limits(Level::System, limits).wait().ok());
     at_last(name, || {
-        let lease = limiter.acquire("me", "jobs", demand! { rpm: 1 }).wait().ok()?;
+        let lease = limiter.try_acquire("me", "jobs", demand! { rpm: 1 }).wait().ok()?.admitted()?;
         lease.commit().wait().ok()
     });
 }
@@ -80,15 +80,15 @@ fn outage((name, strike, heal): Blow) {
     for (limiter, policy) in limiters.iter().zip(policies) {
         for _ in 0..2 {
             let start = Clock::system().now();
-            let came = limiter.acquire("me", "jobs", demand! { rpm: 1 }).wait();
+            let came = limiter.try_acquire("me", "jobs", demand! { rpm: 1 }).wait();
             let waited = since(start);
             assert!(waited < WAITED_MAX, "{name}, {policy:?}: {waited:?}");
             match came {
-                Ok(lease) if policy != OnUnavailable::Block => drop(lease),
+                Ok(Attempt::Admitted(lease)) if policy != OnUnavailable::Block => drop(lease),
                 Err(error) if policy == OnUnavailable::Block => {
                     assert!(error.is_unavailable(), "{name}: {error}")
                 }
-                Ok(_) => panic!("{name}: admitted, though it should block"),
+                Ok(other) => panic!("{name}, {policy:?}: {other:?}"),
                 Err(error) => panic!("{name}, {policy:?}: {error}"),
             }
         }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tollgate::catalog::Level;
-use tollgate::{Limit, Limiter, Limits, demand};
+use tollgate::{Attempt, Limit, Limiter, Limits, demand};
 use tollgate_redis::RedisStore;
 use tollgate_redis_local::{Server, ServerKind};
 use tollgate_store::{BucketRef, Clock, Key, Op, Step, StepOutcome, Store, Transaction, TxnOutcome};
@@ -46,11 +46,12 @@ fn child() {
 /// Tries so often, and says how often it was admitted.
 fn crowd(url: &str) -> usize {
     let limiter = limiter(url);
-    let admitted = (0..TRIES).filter(|_| match limiter.acquire("user", "gpt-4", demand! { rpm: 1 }).wait() {
-        Ok(lease) => lease.commit().wait().is_ok(),
-        Err(error) if error.refusal().is_some() => false,
-        Err(error) => panic!("{error}"),
-    });
+    let admitted =
+        (0..TRIES).filter(|_| match limiter.try_acquire("user", "gpt-4", demand! { rpm: 1 }).wait() {
+            Ok(Attempt::Admitted(lease)) => lease.commit().wait().is_ok(),
+            Ok(Attempt::Denied(_)) => false,
+            Err(error) => panic!("{error}"),
+        });
     admitted.count()
 }
 

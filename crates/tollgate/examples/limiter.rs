@@ -4,8 +4,7 @@
 #![allow(clippy::print_stdout, reason = "an example talks to whoever runs it")]
 
 use tollgate::catalog::{UsageQuery, Window};
-use tollgate::limiter::Attempt;
-use tollgate::{Level, Limit, Limiter, Limits, NewEntity, demand};
+use tollgate::{Attempt, Level, Limit, Limiter, Limits, NewEntity, demand};
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let limiter = Limiter::in_memory()?;
@@ -26,7 +25,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
                 lease.settle(demand! { tpm: used }).wait()?;
                 println!("{key}: reserved {estimate}, used {used}");
             }
-            Attempt::Refused(standing) => println!("{key}: refused, {standing}"),
+            Attempt::Denied(status) => println!("{key}: denied, {status}"),
         }
     }
     for entity in ["key-1", "key-2", "key-3", "acme"] {

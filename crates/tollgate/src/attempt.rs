@@ -1,18 +1,27 @@
 use tollgate_core::Denial;
 
-use crate::Lease;
-
-/// What came of trying: a lease, or why not.
-#[derive(Debug)]
+/// What came of trying: a lease `L`, or the reason `D` why not.
+///
+/// ```
+/// use tollgate::{demand, Limit, LimitSet};
+///
+/// let set = LimitSet::new([Limit::per_minute("rpm", 1)])?;
+/// let lease = set.try_acquire(demand! { rpm: 1 }).wait()?.admitted().unwrap();
+/// lease.commit().wait()?;
+/// let denial = set.try_acquire(demand! { rpm: 1 }).wait()?.denied().unwrap();
+/// assert_eq!(denial.limited_by().unwrap().limit().name(), "rpm");
+/// # Ok::<(), tollgate::Error>(())
+/// ```
+#[derive(Clone, Debug, PartialEq)]
 #[must_use = "a lease that is dropped at once frees its resources and keeps the rest charged"]
-pub enum Attempt<'a> {
+pub enum Attempt<L, D = Denial> {
     /// Admitted.
-    Admitted(Lease<'a>),
+    Admitted(L),
     /// Denied: the status of every limit, and the exact wait. Nothing was taken.
-    Denied(Box<Denial>),
+    Denied(Box<D>),
 }
 
-impl<'a> Attempt<'a> {
+impl<L, D> Attempt<L, D> {
     /// Whether it was admitted.
     pub fn is_admitted(&self) -> bool {
         matches!(self, Attempt::Admitted(_))
@@ -20,7 +29,7 @@ impl<'a> Attempt<'a> {
 
     /// The lease, if it was admitted.
     #[inline]
-    pub fn admitted(self) -> Option<Lease<'a>> {
+    pub fn admitted(self) -> Option<L> {
         match self {
             Attempt::Admitted(lease) => Some(lease),
             Attempt::Denied(_) => None,
@@ -28,10 +37,22 @@ impl<'a> Attempt<'a> {
     }
 
     /// Why it was denied, if it was.
-    pub fn denied(self) -> Option<Denial> {
+    pub fn denied(self) -> Option<D> {
         match self {
             Attempt::Admitted(_) => None,
             Attempt::Denied(denial) => Some(*denial),
+        }
+    }
+
+    /// The lease, or why it was denied as an error, to be returned by `?`.
+    ///
+    /// # Errors
+    ///
+    /// The denial.
+    pub fn into_result(self) -> Result<L, Box<D>> {
+        match self {
+            Attempt::Admitted(lease) => Ok(lease),
+            Attempt::Denied(denial) => Err(denial),
         }
     }
 }

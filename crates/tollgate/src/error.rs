@@ -2,8 +2,114 @@
 
 use std::time::Duration;
 
+use tollgate_catalog::CatalogError;
 use tollgate_core::{DemandError, Denial, LimitsError, Name};
 use tollgate_store::{QueueFull, StoreError, WaitError};
+
+use crate::limiter::{ChainStatus, LimiterError, TicketError};
+
+/// Anything that can go wrong, for callers that return one error: each of the others becomes one by `?`.
+///
+/// ```
+/// use std::time::Duration;
+/// use tollgate::{demand, Limit, LimitSet};
+///
+/// fn call(set: &LimitSet) -> Result<(), tollgate::Error> {
+///     let lease = set.acquire(demand! { rpm: 1 }).timeout(Duration::ZERO).wait()?;
+///     Ok(lease.commit().wait()?)
+/// }
+///
+/// let set = LimitSet::new([Limit::per_minute("rpm", 1)])?;
+/// call(&set)?;
+/// let error = call(&set).unwrap_err();
+/// assert!(error.is_denied() && !error.is_unavailable());
+/// assert!(error.retry_after().unwrap() <= Duration::from_secs(60));
+/// # Ok::<(), tollgate::Error>(())
+/// ```
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// From a [`LimitSet`](crate::LimitSet) or a [`LimitPool`](crate::LimitPool).
+    #[error(transparent)]
+    Acquire(#[from] AcquireError),
+    /// From a [`Limiter`](crate::Limiter).
+    #[error(transparent)]
+    Limiter(#[from] LimiterError),
+    /// From a [`Checker`](crate::Checker).
+    #[error(transparent)]
+    Check(#[from] CheckError),
+    /// From a lease of either kind.
+    #[error(transparent)]
+    Lease(#[from] LeaseError),
+    /// From a ticket.
+    #[error(transparent)]
+    Ticket(#[from] TicketError),
+    /// From the limits of a set.
+    #[error(transparent)]
+    Limits(#[from] LimitsError),
+    /// From a change of a set.
+    #[error(transparent)]
+    Replace(#[from] ReplaceError),
+    /// From the sets of a pool.
+    #[error(transparent)]
+    Pool(#[from] PoolError),
+    /// From a catalog: entities, stored limits, namespaces.
+    #[error(transparent)]
+    Catalog(#[from] CatalogError),
+    /// From a store.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+impl Error {
+    /// Whether a limit denied it, now or for as long as the caller was willing to wait.
+    pub fn is_denied(&self) -> bool {
+        match self {
+            Error::Acquire(error) => error.denial().is_some(),
+            Error::Limiter(error) => error.denial().is_some(),
+            Error::Check(error) => error.denial().is_some(),
+            _ => false,
+        }
+    }
+
+    /// Whether the store did not answer, rather than saying no.
+    pub fn is_unavailable(&self) -> bool {
+        let store = match self {
+            Error::Acquire(AcquireError::Store(error))
+            | Error::Limiter(LimiterError::Store(error))
+            | Error::Check(CheckError::Store(error))
+            | Error::Lease(LeaseError::Store(error))
+            | Error::Ticket(TicketError::Catalog(CatalogError::Store(error)))
+            | Error::Replace(ReplaceError::Store(error))
+            | Error::Catalog(CatalogError::Store(error))
+            | Error::Store(error) => error,
+            _ => return false,
+        };
+        matches!(store, StoreError::Unavailable(..))
+    }
+
+    /// How long until the limits would admit what they denied, if that is known and no other caller takes it.
+    pub fn retry_after(&self) -> Option<Duration> {
+        match self {
+            Error::Acquire(error) => error.denial()?.wait(),
+            Error::Limiter(error) => error.denial()?.retry_after(),
+            Error::Check(error) => error.denial()?.wait(),
+            _ => None,
+        }
+    }
+}
+
+impl From<Box<Denial>> for Error {
+    fn from(denial: Box<Denial>) -> Error {
+        AcquireError::Denied(denial).into()
+    }
+}
+
+impl From<Box<ChainStatus>> for Error {
+    fn from(status: Box<ChainStatus>) -> Error {
+        LimiterError::Denied(status).into()
+    }
+}
 
 /// Why nothing was acquired.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
@@ -12,22 +118,20 @@ pub enum AcquireError {
     /// The demand does not fit the limits, whatever the time.
     #[error(transparent)]
     Demand(#[from] DemandError),
+    /// A limit denies it, now. Nothing was taken.
+    #[error("denied: {0}")]
+    Denied(Box<Denial>),
     /// Not admitted in time. Returned at once if it can be known at once.
     #[error("not admitted in time, after waiting {waited:?}: {denial}")]
     TimedOut {
-        /// What refused, and how long it would have taken.
+        /// What denied it, and how long it would have taken.
         denial: Box<Denial>,
         /// How long the caller waited.
         waited: Duration,
     },
     /// Too many wait already.
-    #[error("{waiting} wait for this set already, and at most {max} may; slow down or raise waiters_max")]
-    QueueFull {
-        /// How many wait.
-        waiting: usize,
-        /// How many may.
-        max: usize,
-    },
+    #[error(transparent)]
+    QueueFull(#[from] QueueFull),
     /// The limits of the set do not fit those of the programs that share it in its store.
     #[error(transparent)]
     Limits(LimitsError),
@@ -36,9 +140,13 @@ pub enum AcquireError {
     Store(#[from] StoreError),
 }
 
-impl From<QueueFull> for AcquireError {
-    fn from(QueueFull { waiting, max }: QueueFull) -> AcquireError {
-        AcquireError::QueueFull { waiting, max }
+impl AcquireError {
+    /// Why it was denied, if it was.
+    pub fn denial(&self) -> Option<&Denial> {
+        match self {
+            AcquireError::Denied(denial) | AcquireError::TimedOut { denial, .. } => Some(denial),
+            _ => None,
+        }
     }
 }
 
@@ -46,7 +154,7 @@ impl From<WaitError> for AcquireError {
     fn from(error: WaitError) -> AcquireError {
         match error {
             WaitError::TimedOut { denial, waited } => AcquireError::TimedOut { denial, waited },
-            WaitError::QueueFull { waiting, max } => AcquireError::QueueFull { waiting, max },
+            WaitError::QueueFull { waiting, max } => QueueFull { waiting, max }.into(),
             WaitError::Impossible(why) => AcquireError::Demand(why),
             // The enum is open; a reason that is not known here is reported in its own words.
             other => AcquireError::Store(StoreError::BadCall(other.to_string())),
@@ -54,11 +162,11 @@ impl From<WaitError> for AcquireError {
     }
 }
 
-/// What was wrong with a report of usage. The lease has ended all the same: what is wrong stays charged as
-/// reserved, everything else is settled, and resources are free.
+/// What was wrong with a report of usage, or why the end of a lease could not be written. The lease has ended all the
+/// same: what is wrong stays charged as reserved, the rest is settled, and resources are free.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[non_exhaustive]
-pub enum SettleError {
+pub enum LeaseError {
     /// More calls were reported than were taken.
     #[error("{used} of {limit} were reported, but {reserved} were taken; calls are 0 to what was taken")]
     TooManyCalls {
@@ -72,18 +180,9 @@ pub enum SettleError {
     /// The report is not valid.
     #[error(transparent)]
     Usage(#[from] DemandError),
-    /// The store could not write it down.
-    #[error(transparent)]
-    Store(#[from] StoreError),
-}
-
-/// What was missing when a lease was released. It has been released all the same.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum ReleaseError {
-    /// These limits wanted to know what was used, and stay charged as reserved.
-    #[error("no usage was reported for {}; call settle with what was used", show(.0))]
-    Unreported(Vec<Name>),
+    /// The lease is for other resources.
+    #[error("the lease is not for resource {0:?}, but for {1}")]
+    OtherResource(String, String),
     /// The store could not write it down.
     #[error(transparent)]
     Store(#[from] StoreError),
@@ -101,10 +200,6 @@ pub enum ReplaceError {
     Store(#[from] StoreError),
 }
 
-fn show(names: &[Name]) -> String {
-    names.iter().map(Name::as_str).collect::<Vec<_>>().join(", ")
-}
-
 /// Why a check was not made.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[non_exhaustive]
@@ -118,25 +213,40 @@ pub enum CheckError {
     /// A limit is custom, which only a [`LimitSet`](crate::LimitSet) in this process can have.
     #[error(transparent)]
     Limits(LimitsError),
-    /// Not admitted within the longest wait that was allowed.
+    /// Not admitted in time. Returned at once if it can be known at once.
     #[error("not admitted in time, after waiting {waited:?}: {denial}")]
     TimedOut {
-        /// What refused, and how long it would have taken.
+        /// What denied it, and how long it would have taken.
         denial: Box<Denial>,
         /// How long the caller waited.
         waited: Duration,
     },
-    /// The store could not answer, or too many wait.
+    /// Too many wait already.
     #[error(transparent)]
-    Acquire(AcquireError),
+    QueueFull(#[from] QueueFull),
+    /// The store could not answer.
+    #[error(transparent)]
+    Store(#[from] StoreError),
 }
 
-impl From<AcquireError> for CheckError {
-    fn from(error: AcquireError) -> CheckError {
+impl CheckError {
+    /// Why it was denied, if it was.
+    pub fn denial(&self) -> Option<&Denial> {
+        match self {
+            CheckError::TimedOut { denial, .. } => Some(denial),
+            _ => None,
+        }
+    }
+}
+
+impl From<WaitError> for CheckError {
+    fn from(error: WaitError) -> CheckError {
         match error {
-            AcquireError::Demand(why) => CheckError::Demand(why),
-            AcquireError::TimedOut { denial, waited } => CheckError::TimedOut { denial, waited },
-            other => CheckError::Acquire(other),
+            WaitError::TimedOut { denial, waited } => CheckError::TimedOut { denial, waited },
+            WaitError::QueueFull { waiting, max } => QueueFull { waiting, max }.into(),
+            WaitError::Impossible(why) => CheckError::Demand(why),
+            // The enum is open; a reason that is not known here is reported in its own words.
+            other => StoreError::BadCall(other.to_string()).into(),
         }
     }
 }

@@ -31,6 +31,7 @@
 #[cfg(doctest)]
 mod guide;
 
+mod acquire;
 mod admission;
 mod attempt;
 mod checker;
@@ -42,8 +43,9 @@ mod heartbeat;
 pub(crate) mod lease;
 pub mod limiter;
 mod observe;
-mod owned_demand;
 mod pool;
+mod retry;
+mod run;
 pub mod set;
 mod timeout;
 #[cfg(feature = "tower")]
@@ -51,28 +53,27 @@ pub mod tower;
 #[cfg(feature = "workers")]
 pub mod workers;
 
+pub use acquire::{Acquire, TryAcquire};
 pub use attempt::Attempt;
-pub use checker::{Checker, Verdict};
+pub use checker::{Check, Checker};
 #[cfg(feature = "serde")]
 pub use config::ConfigError;
-pub use error::{AcquireError, CheckError, PoolError, ReleaseError, ReplaceError, SettleError};
+pub use error::{AcquireError, CheckError, Error, LeaseError, PoolError, ReplaceError};
 pub use lease::{Config, Lease, OnDrop};
-pub use limiter::Limiter;
+pub use limiter::{Limiter, LimiterError, LimiterLease};
 pub use observe::{CheckInfo, Event, Observer};
 pub use pool::{ChooseSet, LimitPool, Spread};
-pub use set::{
-    Acquire, Acquiring, LimitSet, LimitSetBuilder, SETS_NAMESPACE, SetStatus, StoredSet, StoredSets,
-    TryAcquire,
-};
+pub use retry::{Backoff, Jitter, Retry};
+pub use set::{Acquiring, LimitSet, LimitSetBuilder, SETS_NAMESPACE, SetStatus, StoredSet, StoredSets};
 
 #[cfg(feature = "calendar")]
 pub use tollgate_calendar as calendar;
 pub use tollgate_catalog as catalog;
 pub use tollgate_catalog::{Access, Cascade, Catalog, Level, NewEntity, OnUnavailable, Registry};
 pub use tollgate_core::{
-    AMOUNT_MAX, Algorithm, AsDemand, BadAmount, Calendar, Costs, CustomLimit, Demand, DemandError, Denial,
-    IntoAmount, Kind, Limit, LimitBuilder, LimitError, Limits, LimitsError, Name, Ready, Resets, Span,
-    Status, Tick, UNBOUNDED, Unit, UnitError, demand,
+    AMOUNT_MAX, Algorithm, AsDemand, BadAmount, Calendar, Costs, CustomLimit, Demand, DemandArray,
+    DemandError, Denial, IntoAmount, Kind, Limit, LimitBuilder, LimitError, Limits, LimitsError, Name, Ready,
+    Resets, Span, Status, Tick, UNBOUNDED, Unit, UnitError, demand,
 };
 #[cfg(feature = "dynamodb")]
 pub use tollgate_dynamo as dynamo;

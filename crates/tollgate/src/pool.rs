@@ -9,14 +9,14 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
-use tollgate_core::{AsDemand, Ready};
-use tollgate_store::{Reply, StoreError};
+use tollgate_core::{AsDemand, Demand, Ready};
+use tollgate_store::{Priority, Reply, StoreError};
 
-use crate::owned_demand::OwnedDemand;
+use crate::acquire::WaitOptions;
 use crate::set::Backing;
-use crate::{AcquireError, Attempt, Lease, LimitSet, PoolError, SetStatus};
+use crate::{Acquire, AcquireError, Attempt, Lease, LimitSet, PoolError, SetStatus, TryAcquire};
 
-type PoolReply<'a> = Result<Attempt<'a>, AcquireError>;
+type PoolReply<'a> = Result<Attempt<Lease<'a>>, AcquireError>;
 
 /// How a pool chooses the set to try first.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -168,31 +168,36 @@ impl LimitPool {
     ///
     /// As [`LimitSet::try_acquire`]. A demand that can never fit one set may fit another, and a set whose store does not
     /// answer is no worse than one that denies.
-    pub fn try_acquire(&self, demand: impl AsDemand) -> Reply<'_, Result<Attempt<'_>, AcquireError>> {
+    pub fn try_acquire<D: AsDemand>(&self, demand: D) -> TryAcquire<'_, LimitPool, D> {
+        TryAcquire::new(self, demand)
+    }
+
+    fn try_all(&self, demand: &impl AsDemand, priority: Priority) -> Reply<'_, PoolReply<'_>> {
         if !self.all_here {
-            let wanted = OwnedDemand::of(&demand);
+            let wanted = Demand::copy_of(demand);
             return Reply::later(async move {
                 let order = self.order(&wanted).await;
-                self.try_in_order(&order, &wanted).await
+                self.try_in_order(&order, &wanted, priority).await
             });
         }
         // Sets in this process answer at once, so nothing waits here.
-        let order = finished(self.order(&demand));
-        Reply::ready(finished(self.try_in_order(&order, &demand)))
+        let order = finished(self.order(demand));
+        Reply::ready(finished(self.try_in_order(&order, demand, priority)))
     }
 
     async fn try_in_order(
         &self,
         order: &[usize],
         demand: &impl AsDemand,
-    ) -> Result<Attempt<'_>, AcquireError> {
+        priority: Priority,
+    ) -> PoolReply<'_> {
         let (first, others) = order.split_first().expect("a pool has at least one set");
-        let mut best = self.sets[*first].try_acquire(demand).await;
+        let mut best = self.sets[*first].try_acquire(demand).priority(priority).await;
         for index in others {
             if matches!(best, Ok(Attempt::Admitted(_))) {
                 break;
             }
-            let next = self.sets[*index].try_acquire(demand).await;
+            let next = self.sets[*index].try_acquire(demand).priority(priority).await;
             if is_better(&next, &best) {
                 best = next;
             }
@@ -209,56 +214,27 @@ impl LimitPool {
     /// # Errors
     ///
     /// As [`LimitSet::acquire`].
-    pub fn acquire<'a>(
-        &'a self,
-        demand: impl AsDemand + Send + Sync + 'a,
-    ) -> Reply<'a, Result<Lease<'a>, AcquireError>> {
-        Reply::later(self.acquire_within(OwnedDemand::of(&demand), None))
+    pub fn acquire<D: AsDemand>(&self, demand: D) -> Acquire<'_, LimitPool, D> {
+        Acquire::new(self, demand)
     }
 
-    /// As [`acquire`](LimitPool::acquire), waiting no longer than `timeout`. If no set can be that soon, the error is
-    /// returned at once.
-    ///
-    /// # Cancel safety
-    ///
-    /// Dropping it at any time leaves no trace.
-    ///
-    /// # Errors
-    ///
-    /// As [`LimitSet::acquire`].
-    pub fn acquire_timeout<'a>(
-        &'a self,
-        demand: impl AsDemand + Send + Sync + 'a,
-        timeout: Duration,
-    ) -> Reply<'a, Result<Lease<'a>, AcquireError>> {
-        Reply::later(self.acquire_within(OwnedDemand::of(&demand), Some(timeout)))
-    }
-
-    async fn acquire_within(
-        &self,
-        demand: OwnedDemand,
-        timeout: Option<Duration>,
-    ) -> Result<Lease<'_>, AcquireError> {
+    async fn acquire_from_any(&self, demand: Demand, wait: WaitOptions) -> Result<Lease<'_>, AcquireError> {
         let order = self.order(&demand).await;
-        if let Attempt::Admitted(lease) = self.try_in_order(&order, &demand).await? {
+        if let Attempt::Admitted(lease) = self.try_in_order(&order, &demand, wait.priority).await? {
             return Ok(lease);
         }
-        self.wait_in_all(&order, &demand, timeout).await
+        self.wait_in_all(&order, &demand, wait).await
     }
 
     /// Waits in the queues of all sets and takes the first grant. The other waits are dropped, which leaves no trace of them.
     async fn wait_in_all(
         &self,
         order: &[usize],
-        demand: &OwnedDemand,
-        timeout: Option<Duration>,
+        demand: &Demand,
+        wait: WaitOptions,
     ) -> Result<Lease<'_>, AcquireError> {
         let wait = |index: &usize| {
-            let acquire = self.sets[*index].acquire(demand);
-            let acquire = match timeout {
-                Some(timeout) => acquire.timeout(timeout),
-                None => acquire,
-            };
+            let acquire = Acquire { source: &self.sets[*index], demand, wait };
             Some(Box::pin(acquire.into_future()))
         };
         let mut waits: Vec<_> = order.iter().map(wait).collect();
@@ -314,6 +290,46 @@ impl LimitPool {
             }
         }
         best.map_or(0, |(_, index)| index)
+    }
+}
+
+impl<'a, D: AsDemand> TryAcquire<'a, LimitPool, D> {
+    /// The answer.
+    ///
+    /// # Errors
+    ///
+    /// As [`LimitPool::try_acquire`].
+    pub fn wait(self) -> Result<Attempt<Lease<'a>>, AcquireError> {
+        self.into_future().wait()
+    }
+}
+
+impl<'a, D: AsDemand> IntoFuture for TryAcquire<'a, LimitPool, D> {
+    type Output = Result<Attempt<Lease<'a>>, AcquireError>;
+    type IntoFuture = Reply<'a, Self::Output>;
+
+    fn into_future(self) -> Self::IntoFuture {
+        self.source.try_all(&self.demand, self.priority)
+    }
+}
+
+impl<'a, D: AsDemand> Acquire<'a, LimitPool, D> {
+    /// Waits in this thread, with no runtime, in the same queues as all waiters.
+    ///
+    /// # Errors
+    ///
+    /// As [`LimitPool::acquire`].
+    pub fn wait(self) -> Result<Lease<'a>, AcquireError> {
+        self.into_future().wait()
+    }
+}
+
+impl<'a, D: AsDemand> IntoFuture for Acquire<'a, LimitPool, D> {
+    type Output = Result<Lease<'a>, AcquireError>;
+    type IntoFuture = Reply<'a, Self::Output>;
+
+    fn into_future(self) -> Self::IntoFuture {
+        Reply::later(self.source.acquire_from_any(Demand::copy_of(&self.demand), self.wait))
     }
 }
 

@@ -145,7 +145,7 @@ where
             // The caller has its response; a report that is missing or not valid must not take it away.
             match &shared.usage {
                 Some(usage) => drop(lease.settle(usage(&response)).await),
-                None => drop(lease.release().await),
+                None => drop(lease.commit().await),
             }
             Ok(response)
         })

@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use support::{START, advance_ms, answer, hands, poll};
 use tollgate::{
-    AsDemand, BadAmount, CheckError, Checker, DemandError, Limit, LimitBuilder, Limits, ManualClock, Memory,
-    Span, demand,
+    AsDemand, Attempt, BadAmount, CheckError, Checker, DemandError, Limit, LimitBuilder, Limits, ManualClock,
+    Memory, Span, demand,
 };
 
 fn checker(hands: &ManualClock) -> Checker {
@@ -20,7 +20,7 @@ fn limits<const N: usize>(limits: [LimitBuilder; N]) -> Limits {
 }
 
 fn admitted(checker: &Checker, costs: impl AsDemand, limits: &Limits) -> bool {
-    checker.check("key", "chat", &costs, limits).wait().expect("the costs are valid").is_admitted()
+    checker.try_acquire("key", "chat", &costs, limits).wait().expect("the costs are valid").is_admitted()
 }
 
 /// How many checks of these costs are admitted now.
@@ -31,9 +31,9 @@ fn count(checker: &Checker, costs: impl AsDemand, limits: &Limits) -> usize {
 fn wait<'a>(
     checker: &'a Checker,
     costs: impl AsDemand,
-    limits: &Limits,
+    limits: &'a Limits,
 ) -> tollgate::Reply<'a, Result<(), CheckError>> {
-    checker.check_and_wait("key", "chat", &costs, limits, None)
+    checker.acquire("key", "chat", costs, limits).into_future()
 }
 
 #[test]
@@ -42,11 +42,11 @@ fn the_parts_of_a_key_stay_apart() {
     let checker = checker(&hands);
     let keys = [("a:b", "c"), ("a", "b:c"), ("ab", "c"), ("a", "bc"), ("", "abc"), ("abc", ""), ("", "")];
     for (entity, operation) in keys {
-        let first = checker.check(entity, operation, &demand! { rpm: 1 }, &rpm).wait().unwrap();
+        let first = checker.try_acquire(entity, operation, &demand! { rpm: 1 }, &rpm).wait().unwrap();
         assert!(first.is_admitted(), "{entity:?} {operation:?}");
     }
     for (entity, operation) in keys {
-        let again = checker.check(entity, operation, &demand! { rpm: 1 }, &rpm).wait().unwrap();
+        let again = checker.try_acquire(entity, operation, &demand! { rpm: 1 }, &rpm).wait().unwrap();
         assert!(!again.is_admitted(), "{entity:?} {operation:?}");
     }
 }
@@ -69,8 +69,8 @@ fn what_is_wrong_with_the_costs_is_an_error_in_both_and_charges_nothing() {
     let checker = checker(&hands);
     let rates = limits([Limit::per_minute("rpm", 5), Limit::per_minute("tpm", 5)]);
     let both = |costs: &dyn AsDemand| {
-        let checked = checker.check("key", "chat", &costs, &rates).wait().unwrap_err();
-        let waited = checker.check_and_wait("key", "chat", &costs, &rates, None).wait().unwrap_err();
+        let checked = checker.try_acquire("key", "chat", &costs, &rates).wait().unwrap_err();
+        let waited = checker.acquire("key", "chat", &costs, &rates).wait().unwrap_err();
         assert_eq!(checked, waited);
         let CheckError::Demand(why) = checked else { panic!("{checked}") };
         why
@@ -96,8 +96,8 @@ fn a_resource_is_refused_in_both_because_a_check_cannot_give_it_back() {
     let checker = checker(&hands);
     let mixed = limits([Limit::per_minute("rpm", 5), Limit::resource("connections", 5)]);
     let costs = demand! { rpm: 1, connections: 1 };
-    let checked = checker.check("key", "chat", &costs, &mixed).wait().unwrap_err();
-    let waited = checker.check_and_wait("key", "chat", &costs, &mixed, None).wait().unwrap_err();
+    let checked = checker.try_acquire("key", "chat", &costs, &mixed).wait().unwrap_err();
+    let waited = checker.acquire("key", "chat", &costs, &mixed).wait().unwrap_err();
     for error in [checked, waited] {
         assert!(matches!(&error, CheckError::Resource(name) if name == "connections"), "{error}");
     }
@@ -111,8 +111,7 @@ fn a_check_charges_all_buckets_or_none() {
     let both = limits([Limit::per_minute("rpm", 100), Limit::per_minute("tpm", 1_000)]);
     let costs = demand! { rpm: 1, tpm: 400 };
     assert_eq!(count(&checker, &costs, &both), 2);
-    let tollgate::Verdict::Denied(denial) = checker.check("key", "chat", &costs, &both).wait().unwrap()
-    else {
+    let Attempt::Denied(denial) = checker.try_acquire("key", "chat", &costs, &both).wait().unwrap() else {
         panic!("admitted a third")
     };
     assert_eq!(denial.limited_by().unwrap().limit().name(), "tpm");
@@ -149,7 +148,7 @@ fn a_wait_longer_than_allowed_is_told_at_once_with_the_wait_it_would_have_taken(
     assert!(admitted(&checker, demand! { rpm: 1 }, &rpm));
     let bounded = |bound| {
         let costs = demand! { rpm: 1 };
-        let mut waiting = checker.check_and_wait("key", "chat", &costs, &rpm, bound);
+        let mut waiting = checker.acquire("key", "chat", &costs, &rpm).timeout(bound).into_future();
         match poll(&mut waiting) {
             std::task::Poll::Ready(outcome) => outcome,
             std::task::Poll::Pending => Ok(()),
@@ -231,14 +230,15 @@ fn one_who_waits_hears_of_limits_that_another_call_has_changed() {
     let checker = checker(&hands);
     let of = |amount: u64, burst: u64| limits([Limit::per_minute("rpm", amount).burst(burst)]);
     assert!(admitted(&checker, demand! { rpm: 10 }, &of(1, 10)));
-    let mut waiting = wait(&checker, demand! { rpm: 5 }, &of(1, 10));
+    let [slow, fast] = [of(1, 10), of(60, 10)];
+    let mut waiting = wait(&checker, demand! { rpm: 5 }, &slow);
     assert!(poll(&mut waiting).is_pending());
     // Raised by a check: five come in 5 s, and not in 5 minutes.
     assert!(!admitted(&checker, demand! { rpm: 1 }, &of(60, 10)));
     advance_ms(&hands, 5_000);
     assert_eq!(answer(&mut waiting), Ok(()));
 
-    let mut waiting = wait(&checker, demand! { rpm: 5 }, &of(60, 10));
+    let mut waiting = wait(&checker, demand! { rpm: 5 }, &fast);
     assert!(poll(&mut waiting).is_pending());
     // Lowered by a check: what is waited for can never be had any more.
     assert!(!admitted(&checker, demand! { rpm: 1 }, &of(60, 4)));

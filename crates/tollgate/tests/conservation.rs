@@ -105,7 +105,7 @@ impl World {
         match way {
             0 => lease.cancel().wait().expect("memory answers"),
             1 => drop(lease),
-            2 => drop(lease.into_owned().release().wait()),
+            2 => drop(lease.into_owned().commit().wait()),
             3 => lease.settle(demand! { tokens: used }).wait().expect("it is valid"),
             4 => {
                 lease.report(demand! { tokens: used }).expect("it is valid");

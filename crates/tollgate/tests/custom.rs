@@ -11,10 +11,9 @@ use std::time::Duration;
 use support::{
     START, advance_ms, answer, available, builder, count, hands, poll, set, spend, try_take, until,
 };
-use tollgate::limiter::AcquireError as LimiterError;
 use tollgate::{
     AcquireError, CheckError, Checker, CustomLimit, DemandError, Level, Limit, LimitBuilder, LimitSet,
-    Limiter, Limits, LimitsError, Memory, OnDrop, Ready, ReplaceError, Span, Tick, demand,
+    Limiter, LimiterError, Limits, LimitsError, Memory, OnDrop, Ready, ReplaceError, Span, Tick, demand,
 };
 
 /// At most so much at once every so many milliseconds: what was taken is counted until its own time has passed, and what is
@@ -299,7 +298,7 @@ fn a_checker_and_a_limiter_refuse_a_custom_limit() {
     let own = Limits::new([each(3, 500)]).expect("it is valid");
     let is_custom = |why: &LimitsError| matches!(why, LimitsError::Custom(name) if name == "own");
     for checker in [Checker::new(), Checker::in_store(Arc::new(Memory::default()), "checks")] {
-        let refused = checker.check("key", "chat", &demand! { own: 1 }, &own).wait();
+        let refused = checker.try_acquire("key", "chat", &demand! { own: 1 }, &own).wait();
         assert!(matches!(&refused, Err(CheckError::Limits(why)) if is_custom(why)), "{refused:?}");
         let refused = checker.peek("key", "chat", &own).wait();
         assert!(matches!(&refused, Err(CheckError::Limits(why)) if is_custom(why)), "{refused:?}");

@@ -82,7 +82,7 @@ fn amounts_that_are_none_are_refused_before_anything_moves() {
     let ears = Ears::default();
     let limits = [Limit::per_minute("rpm", 10), Limit::per_minute("tpm", 10)];
     let set = builder(&hands, limits).observer(ears.observer()).build().unwrap();
-    let why = |demand: Demand<'_>| match refused(&set, demand) {
+    let why = |demand: Demand| match refused(&set, demand) {
         DemandError::BadAmount { name, why } => (name, *why),
         other => panic!("{other}"),
     };
@@ -142,11 +142,12 @@ fn a_demand_that_can_never_fit_is_told_so_even_behind_a_queue_and_in_a_cooldown(
 }
 
 #[test]
-fn a_name_that_is_no_limit_is_skipped_with_one_warning_for_each_name_and_set() {
+fn a_set_that_skips_unknown_names_warns_once_for_each_name() {
     let hands = hands();
     let ears = Ears::default();
-    let one = builder(&hands, [Limit::per_minute("rpm", 100)]).observer(ears.observer()).build().unwrap();
-    let other = set(&hands, [Limit::per_minute("rpm", 100)]);
+    let skipping = || builder(&hands, [Limit::per_minute("rpm", 100)]).skip_unknown();
+    let one = skipping().observer(ears.observer()).build().unwrap();
+    let other = skipping().build().unwrap();
     let warnings = Warnings::during(|| {
         for _ in 0..3 {
             spend(&one, demand! { rpm: 1, gpu: 5, tpm: 7 });
@@ -163,7 +164,7 @@ fn a_name_that_is_no_limit_is_skipped_with_one_warning_for_each_name_and_set() {
 
 #[test]
 fn names_made_up_by_callers_do_not_fill_the_memory_with_warnings() {
-    let set = set(&hands(), [Limit::resource("connections", 1)]);
+    let set = builder(&hands(), [Limit::resource("connections", 1)]).skip_unknown().build().unwrap();
     let warnings = Warnings::during(|| {
         for number in 0..1_100 {
             spend(&set, Demand::new().with(&format!("made-up-{number}"), 1));
@@ -174,15 +175,16 @@ fn names_made_up_by_callers_do_not_fill_the_memory_with_warnings() {
 
 #[test]
 fn a_demand_that_names_only_what_is_no_limit_takes_calls_and_resources() {
-    let set = set(&hands(), [Limit::per_minute("rpm", 5), Limit::resource("connections", 2)]);
+    let limits = [Limit::per_minute("rpm", 5), Limit::resource("connections", 2)];
+    let set = builder(&hands(), limits).skip_unknown().build().unwrap();
     let lease = try_take(&set, demand! { elsewhere: 9 }).unwrap();
     assert_eq!((lease.reserved("rpm"), lease.reserved("connections")), (None, Some(1)));
 }
 
 #[test]
-fn a_strict_set_refuses_a_name_that_is_no_limit_and_takes_nothing() {
+fn a_name_that_is_no_limit_is_an_error_that_lists_the_limits_and_takes_nothing() {
     let limits = [Limit::per_minute("rpm", 5), Limit::per_minute("tpm", 5)];
-    let set = builder(&hands(), limits).strict(true).build().unwrap();
+    let set = builder(&hands(), limits).build().unwrap();
     let warnings = Warnings::during(|| {
         let why = refused(&set, demand! { rpm: 1, gpu: 1 });
         let DemandError::UnknownLimit { name, known } = &why else { panic!("{why}") };
@@ -200,7 +202,7 @@ fn all_of_it_is_taken_or_none_whichever_limit_refuses() {
         let limits = [Limit::per_minute("rpm", 5), Limit::per_minute("tpm", 5), Limit::resource("slots", 5)];
         let set = set(&hands(), limits);
         let all_of_one = names.map(|name| (name, if name == exhausted { 5 } else { 0 }));
-        let _held = try_take(&set, all_of_one.into_iter().collect::<Demand<'_>>()).unwrap();
+        let _held = try_take(&set, all_of_one.into_iter().collect::<Demand>()).unwrap();
         let before = names.map(|name| available(&set, name));
         let denial = set.try_acquire(demand! { rpm: 1, tpm: 1, slots: 1 }).wait().unwrap().denied().unwrap();
         assert_eq!(denial.limited_by().unwrap().limit().name(), exhausted);
@@ -209,17 +211,17 @@ fn all_of_it_is_taken_or_none_whichever_limit_refuses() {
 }
 
 #[test]
-fn an_empty_set_admits_everything_and_a_strict_one_only_what_names_nothing() {
-    let set = LimitSet::new::<[Limit; 0]>([]).unwrap();
+fn an_empty_set_admits_what_names_nothing_and_one_that_skips_unknown_names_everything() {
+    let set = LimitSet::builder().skip_unknown().build().unwrap();
     let lease = try_take(&set, demand! {}).unwrap();
     assert_eq!(lease.reserved("rpm"), None);
-    lease.release().wait().unwrap();
+    lease.commit().wait().unwrap();
     for _ in 0..1_000 {
         set.acquire(demand! { rpm: 1, tpm: AMOUNT_MAX }).wait().unwrap().settle(demand! {}).wait().unwrap();
     }
     assert!(set.peek().wait().unwrap().limits.is_empty());
 
-    let strict = LimitSet::builder().strict(true).build().unwrap();
+    let strict = LimitSet::new::<[Limit; 0]>([]).unwrap();
     assert!(try_take(&strict, demand! {}).is_some());
     let why = refused(&strict, demand! { rpm: 1 });
     assert!(why.to_string().ends_with("known limits: none"), "{why}");

@@ -19,13 +19,13 @@ fn limits_of_other_names_on_the_same_key_do_not_make_a_check_forget() {
     let both = Limits::new([Limit::per_day("tpm", 5), Limit::per_day("rpm", 5)]).unwrap();
     let mut admitted = (0, 0);
     for _ in 0..20 {
-        let rpm = checker.check("k", "op", &demand! { rpm: 1 }, &requests).wait().unwrap();
-        let tpm = checker.check("k", "op", &demand! { tpm: 1 }, &tokens).wait().unwrap();
+        let rpm = checker.try_acquire("k", "op", &demand! { rpm: 1 }, &requests).wait().unwrap();
+        let tpm = checker.try_acquire("k", "op", &demand! { tpm: 1 }, &tokens).wait().unwrap();
         admitted.0 += u32::from(rpm.is_admitted());
         admitted.1 += u32::from(tpm.is_admitted());
     }
     assert_eq!(admitted, (5, 5));
-    assert!(!checker.check("k", "op", &demand! { rpm: 1 }, &both).wait().unwrap().is_admitted());
+    assert!(!checker.try_acquire("k", "op", &demand! { rpm: 1 }, &both).wait().unwrap().is_admitted());
 }
 
 #[test]
@@ -34,11 +34,11 @@ fn a_wait_with_limits_of_its_own_is_charged_to_these() {
     let checker = Checker::in_memory(&Memory::builder().clock(hands.clock()).build(), "");
     let tokens = Limits::new([Limit::per_second("tpm", 5)]).unwrap();
     let requests = Limits::new([Limit::per_second("rpm", 1)]).unwrap();
-    assert!(checker.check("k", "op", &demand! { tpm: 5 }, &tokens).wait().unwrap().is_admitted());
-    checker.check_and_wait("k", "op", &demand! { rpm: 1 }, &requests, None).wait().unwrap();
+    assert!(checker.try_acquire("k", "op", &demand! { tpm: 5 }, &tokens).wait().unwrap().is_admitted());
+    checker.acquire("k", "op", &demand! { rpm: 1 }, &requests).wait().unwrap();
     hands.advance(Span::from_millis(400));
-    assert!(checker.check("k", "op", &demand! { tpm: 2 }, &tokens).wait().unwrap().is_admitted());
-    assert!(!checker.check("k", "op", &demand! { rpm: 1 }, &requests).wait().unwrap().is_admitted());
+    assert!(checker.try_acquire("k", "op", &demand! { tpm: 2 }, &tokens).wait().unwrap().is_admitted());
+    assert!(!checker.try_acquire("k", "op", &demand! { rpm: 1 }, &requests).wait().unwrap().is_admitted());
 }
 
 #[test]
@@ -54,7 +54,7 @@ fn a_pool_takes_nothing_before_it_is_polled() {
     let set = LimitSet::new([Limit::per_day("rpm", 5)]).unwrap();
     let pool = LimitPool::new([set.clone()]).unwrap();
     drop(pool.acquire(demand! { rpm: 1 }));
-    drop(pool.acquire_timeout(demand! { rpm: 1 }, Duration::from_secs(1)));
+    drop(pool.acquire(demand! { rpm: 1 }).timeout(Duration::from_secs(1)));
     assert_eq!(set.peek().wait().unwrap().limit("rpm").unwrap().available(), 5);
     drop(pool.acquire(demand! { rpm: 1 }).wait().unwrap());
     assert_eq!(set.peek().wait().unwrap().limit("rpm").unwrap().available(), 4);
@@ -93,7 +93,7 @@ fn a_waker_that_panics_takes_nobody_elses_wake_up_with_it() {
 
 #[test]
 fn a_name_with_a_nul_is_not_the_name_without() {
-    let set = LimitSet::builder().limits([Limit::per_day("rpm", 5)]).strict(true).build().unwrap();
+    let set = LimitSet::builder().limits([Limit::per_day("rpm", 5)]).build().unwrap();
     assert!(set.try_acquire(demand! { "rpm\0": 1 }).wait().is_err());
 }
 

@@ -9,9 +9,9 @@ use std::time::Duration;
 
 use tollgate::catalog::{CatalogError, PageRequest, Subject, UsageQuery, Window};
 use tollgate::file::{Durability, FileStore};
-use tollgate::limiter::AcquireError;
 use tollgate::store::records::{Index, ItemKey, Query, Value};
 use tollgate::store::{Backend, Memory, Scope, StoreError};
+use tollgate::{Attempt, LimiterError};
 use tollgate::{Catalog, Clock, Level, Limit, Limiter, Limits, NewEntity, Registry, Span, demand};
 
 const THREADS: u64 = 100;
@@ -212,16 +212,16 @@ impl Hammer {
 
     fn charge(&self, catalog: &Catalog, entity: &str, resource: &str, random: &mut Random) {
         let limiter = Limiter::builder(catalog.clone()).build();
-        match limiter.acquire(entity, resource, demand! { rpm: 1 }).wait() {
-            Ok(lease) => {
+        match limiter.try_acquire(entity, resource, demand! { rpm: 1 }).wait() {
+            Ok(Attempt::Admitted(lease)) => {
                 self.note("admitted");
                 let used = random.below(3);
                 let settled = lease.settle(demand! { rpm: used }).wait();
                 settled.expect("a lease can always be settled");
             }
-            Err(AcquireError::Refused(_)) => self.note("refused"),
-            Err(AcquireError::Catalog(error)) => assert!(is_the_callers(&error), "{error}"),
-            Err(AcquireError::Store(StoreError::NamespaceGone(_))) => {}
+            Ok(Attempt::Denied(_)) => self.note("refused"),
+            Err(LimiterError::Catalog(error)) => assert!(is_the_callers(&error), "{error}"),
+            Err(LimiterError::Store(StoreError::NamespaceGone(_))) => {}
             Err(error) => panic!("{error}"),
         }
     }

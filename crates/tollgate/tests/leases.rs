@@ -5,7 +5,7 @@ mod support;
 use std::time::Duration;
 
 use support::{advance_ms, available, builder, count, hands, set, spend, try_take};
-use tollgate::{AMOUNT_MAX, Demand, DemandError, Limit, LimitSet, ReleaseError, SettleError, demand};
+use tollgate::{AMOUNT_MAX, Demand, DemandError, LeaseError, Limit, LimitSet, demand};
 
 const MINUTE: Duration = Duration::from_secs(60);
 
@@ -46,32 +46,30 @@ fn debt_is_repaid_by_time_before_anybody_is_admitted() {
 }
 
 #[test]
-fn a_release_without_a_report_names_what_is_missing_and_still_releases() {
+fn a_commit_without_a_report_charges_what_was_reserved_and_a_lease_names_what_is_unreported() {
     let set = api();
     let lease = try_take(&set, demand! { rpm: 1, tpm: 400, connections: 2 }).unwrap();
-    let ReleaseError::Unreported(missing) = lease.release().wait().unwrap_err() else {
-        panic!("another error than the one there is")
-    };
-    assert_eq!(missing, ["rpm", "tpm"]);
+    assert_eq!(lease.unreported(), ["rpm", "tpm"]);
+    lease.commit().wait().unwrap();
     assert_eq!(available(&set, "connections"), 4);
     assert_eq!((available(&set, "rpm"), available(&set, "tpm")), (9, 600), "charged as reserved");
 }
 
 #[test]
-fn what_was_reported_counts_at_the_release_and_only_the_rest_is_missing() {
+fn what_was_reported_counts_at_the_commit_and_only_the_rest_is_unreported() {
     let set = api();
     let mut lease = try_take(&set, demand! { rpm: 1, tpm: 400 }).unwrap();
     lease.report(demand! { tpm: 900 }).unwrap();
     lease.report(demand! { tpm: 100 }).unwrap();
     assert_eq!(available(&set, "tpm"), 600, "a report counts when the lease ends");
-    let error = lease.release().wait().unwrap_err();
-    assert_eq!(error.to_string(), "no usage was reported for rpm; call settle with what was used");
-    assert_eq!(available(&set, "tpm"), 900, "the last word counts");
+    assert_eq!(lease.unreported(), ["rpm"]);
+    lease.commit().wait().unwrap();
+    assert_eq!(available(&set, "tpm"), 900, "the last report counts");
 
     let mut lease = try_take(&set, demand! { rpm: 1, tpm: 400 }).unwrap();
     lease.report(demand! { tpm: 100 }).unwrap();
     lease.report(demand! { rpm: 1 }).unwrap();
-    lease.release().wait().unwrap();
+    lease.commit().wait().unwrap();
     assert_eq!(available(&set, "tpm"), 800);
 }
 
@@ -91,18 +89,21 @@ fn a_report_counts_also_when_the_lease_is_dropped_or_settled_with_the_rest() {
 #[test]
 fn calls_taken_without_a_word_want_no_report_and_calls_that_were_named_want_0_to_what_was_taken() {
     let set = api();
-    try_take(&set, demand! { connections: 1 }).unwrap().release().wait().unwrap();
+    let lease = try_take(&set, demand! { connections: 1 }).unwrap();
+    assert!(lease.unreported().is_empty());
+    lease.commit().wait().unwrap();
     assert_eq!(available(&set, "call_count"), 9);
 
     let named = || try_take(&set, demand! { call_count: 3 }).unwrap();
-    let missing = named().release().wait().unwrap_err();
-    assert_eq!(missing.to_string(), "no usage was reported for call_count; call settle with what was used");
+    let lease = named();
+    assert_eq!(lease.unreported(), ["call_count"]);
+    lease.commit().wait().unwrap();
     assert_eq!(available(&set, "call_count"), 6);
     named().settle(demand! { call_count: 0 }).wait().unwrap();
     named().settle(demand! { call_count: 2 }).wait().unwrap();
     assert_eq!(available(&set, "call_count"), 4);
     let error = named().settle(demand! { call_count: 4 }).wait().unwrap_err();
-    assert!(matches!(error, SettleError::TooManyCalls { used: 4, reserved: 3, .. }), "{error}");
+    assert!(matches!(error, LeaseError::TooManyCalls { used: 4, reserved: 3, .. }), "{error}");
     assert_eq!(available(&set, "call_count"), 1, "charged as reserved");
     assert_eq!(available(&set, "connections"), 4, "and ended all the same");
 }
@@ -110,7 +111,7 @@ fn calls_taken_without_a_word_want_no_report_and_calls_that_were_named_want_0_to
 #[test]
 fn resources_want_no_report_and_come_back_whatever_is_reported() {
     let set = api();
-    try_take(&set, demand! { connections: 3 }).unwrap().release().wait().unwrap();
+    try_take(&set, demand! { connections: 3 }).unwrap().commit().wait().unwrap();
     assert_eq!(available(&set, "connections"), 4);
     for used in [0, 1, 3, 100] {
         let lease = try_take(&set, demand! { connections: 3, call_count: 0 }).unwrap();
@@ -131,9 +132,7 @@ fn what_is_wrong_in_a_report_stays_charged_as_reserved_and_the_rest_is_settled()
     for report in reports {
         let set = api();
         let error = try_take(&set, &take).unwrap().settle(&report).wait().unwrap_err();
-        assert!(
-            matches!(&error, SettleError::Usage(DemandError::BadAmount { name, .. }) if &**name == "tpm")
-        );
+        assert!(matches!(&error, LeaseError::Usage(DemandError::BadAmount { name, .. }) if &**name == "tpm"));
         assert_eq!((available(&set, "rpm"), available(&set, "tpm")), (9, 600), "{error}");
         assert_eq!(available(&set, "connections"), 4);
 
@@ -149,11 +148,12 @@ fn what_is_wrong_in_a_report_stays_charged_as_reserved_and_the_rest_is_settled()
 }
 
 #[test]
-fn a_report_that_names_what_is_no_limit_is_skipped_and_refused_only_where_the_set_is_strict() {
-    let set = api();
+fn a_report_that_names_what_is_no_limit_is_an_error_unless_the_set_skips_it() {
+    let rate = || [Limit::per_minute("tpm", 1_000)];
+    let set = builder(&hands(), rate()).skip_unknown().build().unwrap();
     try_take(&set, demand! { tpm: 400 }).unwrap().settle(demand! { gpu: 1, tpm: 100 }).wait().unwrap();
     assert_eq!(available(&set, "tpm"), 900);
-    let strict = builder(&hands(), [Limit::per_minute("tpm", 1_000)]).strict(true).build().unwrap();
+    let strict = builder(&hands(), rate()).build().unwrap();
     let lease = try_take(&strict, demand! { tpm: 400 }).unwrap();
     assert!(lease.settle(demand! { gpu: 1, tpm: 100 }).wait().is_err());
     assert_eq!(available(&strict, "tpm"), 900, "the rest is settled all the same");
@@ -177,7 +177,7 @@ fn every_way_to_end_a_lease_gives_its_connection_back_once() {
         match way {
             0 => drop(lease),
             1 => drop(lease.settle(demand! { tpm: 10 })),
-            2 => drop(lease.release()),
+            2 => drop(lease.commit()),
             3 => drop(lease.cancel()),
             4 => drop(lease.into_owned().into_owned()),
             _ => {
@@ -232,12 +232,12 @@ fn sets_of_more_limits_than_are_packed_settle_the_same() {
         let rates = names.iter().map(|name| Limit::per_minute(name, 1_000));
         let limits = rates.chain([Limit::resource("slots", 5)]);
         let set = LimitSet::builder().limits(limits).clock(hands().clock()).build().unwrap();
-        let demand: Demand<'_> = names.iter().map(|name| (name.as_str(), 100)).collect();
+        let demand: Demand = names.iter().map(|name| (name.as_str(), 100)).collect();
         let last = names.last().unwrap();
         let mut lease = try_take(&set, &demand).unwrap();
         lease.report(Demand::new().with(last, 30)).unwrap();
-        let ReleaseError::Unreported(missing) = lease.release().wait().unwrap_err() else { panic!() };
-        assert_eq!(missing.len(), size - 1);
+        assert_eq!(lease.unreported().len(), size - 1);
+        lease.commit().wait().unwrap();
         assert_eq!((available(&set, last), available(&set, &names[0])), (970, 900));
 
         try_take(&set, &demand).unwrap().into_owned().settle(Demand::new().with(last, 0)).wait().unwrap();

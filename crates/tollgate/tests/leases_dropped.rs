@@ -76,7 +76,7 @@ async fn a_cancelled_task_frees_resources_and_keeps_the_charge() {
 }
 
 #[test]
-fn a_set_that_refunds_drops_gives_everything_back_unless_something_was_said() {
+fn a_set_that_refunds_drops_gives_everything_back_unless_it_was_reported_or_committed() {
     let set = builder(&hands(), limits()).on_drop(OnDrop::Refund).build().unwrap();
     drop(try_take(&set, demand! { tpm: 400 }).unwrap());
     assert_eq!(left(&set), (1_000, 4));
@@ -86,9 +86,9 @@ fn a_set_that_refunds_drops_gives_everything_back_unless_something_was_said() {
     let mut lease = try_take(&set, demand! { tpm: 400 }).unwrap();
     lease.report(demand! { tpm: 100 }).unwrap();
     drop(lease);
-    assert_eq!(left(&set), (900, 4), "a report is a word");
-    assert!(try_take(&set, demand! { tpm: 400 }).unwrap().release().wait().is_err());
-    assert_eq!(left(&set), (500, 4), "so is a release");
+    assert_eq!(left(&set), (900, 4), "what was reported counts");
+    try_take(&set, demand! { tpm: 400 }).unwrap().commit().wait().unwrap();
+    assert_eq!(left(&set), (500, 4), "and so does what was committed");
 }
 
 #[test]

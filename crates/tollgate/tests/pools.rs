@@ -106,7 +106,7 @@ fn a_cooling_set_is_passed_over_until_its_cooldown_ends() {
     pool[1].cool_down(Duration::from_secs(5)).wait().unwrap();
     let denial = pool.try_acquire(demand! { rpm: 1 }).wait().unwrap().denied().unwrap();
     assert_eq!(denial.wait(), Some(Duration::from_secs(5)));
-    let mut waiting = pool.acquire(demand! { rpm: 1 });
+    let mut waiting = pool.acquire(demand! { rpm: 1 }).into_future();
     assert!(poll(&mut waiting).is_pending());
     advance_ms(&hands, 5_000);
     assert_eq!(account_of(&answer(&mut waiting).unwrap()), 1);
@@ -121,9 +121,9 @@ fn to_acquire_waits_in_all_sets_and_takes_the_first_grant_whatever_the_spread() 
         let pool = accounts(&hands, [1, 3, 2]).spread(spread);
         while chosen(&pool).is_some() {}
         let waiters = || [0, 1, 2].map(|index| pool[index].peek().wait().unwrap().waiting);
-        let mut waiting = pool.acquire(demand! { rpm: 1 });
+        let mut waiting = pool.acquire(demand! { rpm: 1 }).into_future();
         assert!(poll(&mut waiting).is_pending());
-        let mut next = pool.acquire(demand! { rpm: 1 });
+        let mut next = pool.acquire(demand! { rpm: 1 }).into_future();
         assert!(poll(&mut next).is_pending());
         assert_eq!(waiters(), [2, 2, 2], "{spread:?}");
         hands.set(START + Span::from_secs(20));
@@ -143,7 +143,7 @@ fn a_wait_in_a_pool_is_granted_by_a_set_that_becomes_free_while_another_cools() 
     let hands = hands();
     let pool = accounts(&hands, [1, 1]);
     while chosen(&pool).is_some() {}
-    let mut waiting = pool.acquire(demand! { rpm: 1 });
+    let mut waiting = pool.acquire(demand! { rpm: 1 }).into_future();
     assert!(poll(&mut waiting).is_pending());
     pool[0].cool_down(Duration::from_secs(600)).wait().unwrap();
     hands.set(START + Span::from_secs(60));
@@ -156,7 +156,7 @@ fn a_wait_in_a_pool_that_is_dropped_leaves_no_trace() {
     let pool = accounts(&hands, [1, 1]);
     while chosen(&pool).is_some() {}
     for polls in 0..3 {
-        let mut waiting = pool.acquire(demand! { rpm: 1 });
+        let mut waiting = pool.acquire(demand! { rpm: 1 }).into_future();
         (0..polls).for_each(|_| assert!(poll(&mut waiting).is_pending()));
         drop(waiting);
         assert_eq!([0, 1].map(|index| pool[index].peek().wait().unwrap().waiting), [0, 0]);
@@ -174,7 +174,7 @@ fn what_can_never_fit_one_set_may_fit_another_and_is_refused_only_if_it_fits_non
     // Full, where it fits at all: that is a denial, and no error.
     let denial = pool.try_acquire(demand! { rpm: 5 }).wait().unwrap().denied().unwrap();
     assert_eq!(denial.wait(), Some(Duration::from_secs(60)));
-    let mut waiting = pool.acquire(demand! { rpm: 5 });
+    let mut waiting = pool.acquire(demand! { rpm: 5 }).into_future();
     assert!(poll(&mut waiting).is_pending());
     assert_eq!([0, 1].map(|index| pool[index].peek().wait().unwrap().waiting), [0, 1]);
     advance_ms(&hands, 60_000);

@@ -107,7 +107,7 @@ fn who_waits_hears_of_what_the_other_gave_back_when_it_looks_again() {
         assert!(poll().is_pending());
         thread::yield_now();
     }
-    held.release().wait().expect_err("rpm was not reported");
+    held.commit().wait().expect("the file is there");
     // Where processes share a queue beside the file, the release notifies the waiter; elsewhere it polls, at most
     // 200 ms apart, and the clock is turned for it. The file is real and takes real time, so the manual clock waits for
     // it: twenty polls stay well below the time after which a store is given up.

@@ -151,7 +151,7 @@ fn a_wait_that_cannot_fit_is_told_at_once_with_the_wait_it_would_have_taken() {
     // Those ahead count: the second would be admitted after 120 s.
     for early in [
         set.acquire(demand! { rpm: 1 }).timeout(Duration::from_micros(119_999_999)),
-        set.acquire(demand! { rpm: 1 }).deadline(START + Span::from_secs(119)),
+        set.acquire(demand! { rpm: 1 }).timeout(Duration::from_secs(119)),
         set.acquire(demand! { rpm: 1 }).timeout(Duration::ZERO),
     ] {
         let AcquireError::TimedOut { denial, waited } = early.wait().unwrap_err() else {
@@ -211,7 +211,7 @@ fn more_than_may_wait_are_turned_away() {
         [set.acquire(demand! { rpm: 1 }).into_future(), set.acquire(demand! { rpm: 1 }).into_future()];
     assert!(waits.iter_mut().all(|waiting| poll(waiting).is_pending()));
     let error = set.acquire(demand! { rpm: 1 }).wait().unwrap_err();
-    assert_eq!(error, AcquireError::QueueFull { waiting: 2, max: 2 });
+    assert_eq!(error, AcquireError::QueueFull(tollgate::store::QueueFull { waiting: 2, max: 2 }));
     advance_ms(&hands, 60_000);
     assert!(matches!(poll(&mut waits[0]), Poll::Ready(Ok(_))));
 }

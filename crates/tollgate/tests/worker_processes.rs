@@ -10,8 +10,8 @@ use std::process::{Command, ExitCode};
 use std::sync::Arc;
 
 use tollgate::file::{Durability, FileStore};
-use tollgate::workers::{self, JobError, ProcessError, Retry, Shutdown, Worker, WorkerPool};
-use tollgate::{Limit, LimitSet, demand};
+use tollgate::workers::{self, JobError, ProcessError, Shutdown, Worker, WorkerPool};
+use tollgate::{Limit, LimitSet, Retry, demand};
 
 type Pool = WorkerPool<u64, u64, ProcessError<String>>;
 
@@ -109,9 +109,9 @@ fn results_come_from_processes_that_share_a_limit() {
 }
 
 fn what_goes_wrong_in_a_process_is_told_and_the_next_job_has_another() {
-    let retry = Retry::times(1).pause(std::time::Duration::ZERO);
+    let retry = Retry::attempts(2).pause(std::time::Duration::ZERO);
     let builder =
-        WorkerPool::threads(1).retry(retry.on_error(|error| matches!(error, ProcessError::Failed(_))));
+        WorkerPool::threads(1).retry(retry).retry_if(|error| matches!(error, ProcessError::Failed(_)));
     let pool: Pool = builder.build_processes(command(&file_of("wrong"))).expect("it can be built");
     let done = |number| pool.submit(number).wait().expect("it is open").wait();
     assert_eq!(done(0), Ok(1));

@@ -10,10 +10,10 @@ use std::time::Duration;
 
 use support::{advance_ms, hands, try_take, until};
 use tollgate::workers::{
-    Backoff, Balance, Bar, Handle, Jitter, JobError, JobTally, ProgressObserver, Retry, Shutdown,
-    SubmitError, Worker, WorkerPool, WorkersError,
+    Balance, Bar, Handle, JobError, JobTally, ProgressObserver, Shutdown, SubmitError, Worker, WorkerPool,
+    WorkersError,
 };
-use tollgate::{AcquireError, Lease, Limit, LimitPool, LimitSet, Memory, demand};
+use tollgate::{AcquireError, Backoff, Jitter, Lease, Limit, LimitPool, LimitSet, Memory, Retry, demand};
 
 type Answer<T> = Result<T, String>;
 
@@ -175,7 +175,7 @@ fn a_job_is_called_off_while_it_waits_while_it_runs_and_while_it_pauses() {
     assert_eq!(held.begun.try_iter().collect::<Vec<_>>(), [2], "1 was never begun");
 
     let hands = hands();
-    let retry = Retry::times(5).pause(Duration::from_secs(3_600)).jitter(Jitter::None);
+    let retry = Retry::attempts(6).pause(Duration::from_secs(3_600)).jitter(Jitter::None);
     let tries = Arc::new(AtomicUsize::new(0));
     let count = Arc::clone(&tries);
     let pool = WorkerPool::threads(1).clock(hands.clock()).retry(retry).build(move |_, number: u64| {
@@ -216,7 +216,7 @@ struct StillHeld(#[allow(dead_code, reason = "it only has to be there")] Lease<'
 fn limits_are_free_between_tries_even_if_the_error_holds_them() {
     let hands = hands();
     let set = support::set(&hands, [Limit::resource("slots", 1)]);
-    let retry = Retry::times(1).pause(Duration::from_secs(10)).jitter(Jitter::None);
+    let retry = Retry::attempts(2).pause(Duration::from_secs(10)).jitter(Jitter::None);
     let builder = WorkerPool::threads(1).limits(set.clone()).clock(hands.clock()).retry(retry);
     let pool = builder.build(|worker, (): ()| {
         let lease = worker.limits().acquire(demand! {}).wait().unwrap_or_else(|error| panic!("{error}"));
@@ -246,7 +246,7 @@ fn pauses_are_as_long_as_the_backoff_says_by_the_clock_of_the_pool() {
         let hands = hands();
         let tries = Arc::new(AtomicUsize::new(0));
         let count = Arc::clone(&tries);
-        let retry = Retry::times(3).backoff(backoff).jitter(Jitter::None);
+        let retry = Retry::attempts(4).backoff(backoff).jitter(Jitter::None);
         let pool = WorkerPool::threads(1).clock(hands.clock()).retry(retry).build(move |worker, (): ()| {
             count.store(worker.tries() as usize, Ordering::SeqCst);
             Result::<(), _>::Err(format!("try {}", worker.tries()))
@@ -266,7 +266,7 @@ fn pauses_are_as_long_as_the_backoff_says_by_the_clock_of_the_pool() {
 
 #[test]
 fn what_is_not_worth_another_try_gets_none_and_what_is_not_valid_does() {
-    let retry = || Retry::times(2).pause(Duration::ZERO);
+    let retry = || Retry::attempts(3).pause(Duration::ZERO);
     let tries = Arc::new(AtomicUsize::new(0));
     let count = Arc::clone(&tries);
     let answer = move |_: &Worker, number: u64| {
@@ -274,7 +274,9 @@ fn what_is_not_worth_another_try_gets_none_and_what_is_not_valid_does() {
         if number == 9 { Err("no".to_owned()) } else { Ok(number + tries) }
     };
     let pool = WorkerPool::threads(1)
-        .retry(retry().on_error(|error: &String| error != "no").until(|value: &u64| *value >= 2))
+        .retry(retry())
+        .retry_if(|error: &String| error != "no")
+        .retry_until(|value: &u64| *value >= 2)
         .build(answer)
         .unwrap();
     let once = |number| {
@@ -285,7 +287,7 @@ fn what_is_not_worth_another_try_gets_none_and_what_is_not_valid_does() {
     assert_eq!(once(9), (Err(JobError::Failed("no".into())), 1));
     assert_eq!(once(5), (Ok(5), 1));
     assert_eq!(once(0), (Ok(2), 3), "valid at the third try");
-    let strict = WorkerPool::threads(1).retry(retry().until(|_: &u64| false));
+    let strict = WorkerPool::threads(1).retry(retry()).retry_until(|_: &u64| false);
     let strict = strict.build(|_, number: u64| Answer::Ok(number)).unwrap();
     assert_eq!(strict.submit(1).wait().unwrap().wait(), Err(JobError::Invalid(3)));
 }

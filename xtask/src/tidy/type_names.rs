@@ -6,10 +6,9 @@ use super::Violation;
 use super::source::code_only;
 use crate::repo::File;
 
-/// Names that may exist more than once: the first two are alternatives of which a build has one; the others are the public names
-/// of two libraries, or of a set and a limiter.
-const SHARED: [&str; 9] =
-    ["Mutex", "NoFork", "Acquire", "AcquireError", "Attempt", "Item", "Lease", "Retry", "TryAcquire"];
+/// Names that may exist more than once: the first two are alternatives of which a build has one; the last is the public name of
+/// what two libraries are about.
+const SHARED: [&str; 3] = ["Mutex", "NoFork", "Item"];
 
 /// Words of a waiting room, an office or a body for which the field has a term, and the terms.
 const METAPHORS: [(&str, &str); 22] = [

@@ -7,7 +7,7 @@ use std::time::Duration;
 use futures_core::Stream;
 use serde::Serialize;
 use tokio::task::JoinSet;
-use tollgate::{Clock, Demand, LimitSet, Span};
+use tollgate::{Clock, Demand, LimitSet, Retry, Span};
 
 use super::account::Accounts;
 use super::budget::Budget;
@@ -22,7 +22,7 @@ use crate::histogram::Histogram;
 use crate::item::{CallReply, ItemAttempt};
 use crate::journal::{self, GroupWriter, Journal};
 use crate::observe::BatchObserver;
-use crate::policy::{Policy, Retry};
+use crate::policy::Policy;
 use crate::random::JitterRandom;
 use crate::scope::CooldownPolicy;
 use crate::shared::SharedCooldown;
@@ -151,7 +151,7 @@ impl Batch {
     /// What a call of so many tokens takes from the limits of its account. Unless it is set, what a demand of nothing
     /// takes: one call.
     #[must_use]
-    pub fn demand(self, demand: impl Fn(u64) -> Demand<'static> + Send + Sync + 'static) -> Batch {
+    pub fn demand(self, demand: impl Fn(u64) -> Demand + Send + Sync + 'static) -> Batch {
         Batch { demand: Arc::new(demand), ..self }
     }
 
@@ -180,7 +180,7 @@ impl Batch {
     #[must_use]
     pub fn attempts(mut self, attempts: u32) -> Batch {
         for retry in [&mut self.policy.overloaded, &mut self.policy.transient, &mut self.policy.invalid] {
-            *retry = retry.of_attempts(attempts);
+            *retry = retry.with_attempts(attempts);
         }
         self
     }

@@ -17,7 +17,7 @@ pub(super) const STARTED: u8 = 1;
 pub(super) const RECALLED: u8 = 2;
 
 /// What a call takes from the limits of its account.
-pub(super) type DemandOf = Arc<dyn Fn(u64) -> Demand<'static> + Send + Sync>;
+pub(super) type DemandOf = Arc<dyn Fn(u64) -> Demand + Send + Sync>;
 
 /// How a call ended.
 pub(super) enum End<O> {
@@ -68,7 +68,7 @@ impl Drop for HeldReservation {
 }
 
 /// Takes what a call of so many tokens needs, if there is room and that is known at once.
-pub(super) fn room(set: &LimitSet, demand: Demand<'static>) -> LimitRoom {
+pub(super) fn room(set: &LimitSet, demand: Demand) -> LimitRoom {
     if set.reach() != Reach::Process {
         return LimitRoom::Unknown;
     }

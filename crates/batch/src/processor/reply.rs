@@ -292,7 +292,8 @@ impl<P, S: Default, O: 'static> Driver<P, S, O> {
             _ => (self.policy.transient, 1),
         };
         let Some(entry) = self.entries.get_mut(slot) else { return };
-        let Some(pause) = retry.pause(entry.failures[which] + 1, &mut self.random) else {
+        let pause = retry.pause_after(entry.failures[which] + 1, self.random.next()).map(Span::covering);
+        let Some(pause) = pause else {
             return self.fail(now, slot, failure);
         };
         if let Some(why) = self.stopped.clone() {

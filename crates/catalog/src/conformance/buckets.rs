@@ -79,8 +79,7 @@ fn credit_that_makes_no_sense_is_refused(suite: &Suite<'_>) {
     let limits =
         [Limit::per_minute("rpm", 10), Limit::resource("slots", 2)].map(|limit| limit.build().unwrap());
     fixture.catalog.set_limits(Level::System, &Limits::new(limits).unwrap()).wait().unwrap();
-    let refused =
-        |credit: Demand<'_>| fixture.catalog.top_up("e", "r", &credit, Some("k")).wait().unwrap_err();
+    let refused = |credit: Demand| fixture.catalog.top_up("e", "r", &credit, Some("k")).wait().unwrap_err();
     let unknown = refused(Demand::new().with("tpm", 1));
     assert!(matches!(unknown, CatalogError::Credit(DemandError::UnknownLimit { .. })), "{unknown}");
     assert_eq!(refused(Demand::new().with("slots", 1)), CatalogError::CreditOfResource("slots".into()));

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use anyhow::Result;
 use serde::Serialize;
-use tollgate::limiter::{AcquireError, Lease};
+use tollgate::limiter::{LimiterError, LimiterLease};
 use tollgate::{DemandError, Limiter};
 
 use super::waiting::VisibleWait;
@@ -62,7 +62,7 @@ impl LimiterCall<'_> {
         &'l self,
         context: &Context,
         limiter: &'l Limiter,
-    ) -> Result<std::result::Result<Lease<'l>, Output>> {
+    ) -> Result<std::result::Result<LimiterLease<'l>, Output>> {
         let taken = self.try_take(context, limiter);
         let error = match taken {
             Ok(lease) => return Ok(Ok(lease)),
@@ -90,19 +90,24 @@ impl LimiterCall<'_> {
         &'l self,
         context: &Context,
         limiter: &'l Limiter,
-    ) -> std::result::Result<Lease<'l>, AcquireError> {
+    ) -> std::result::Result<LimiterLease<'l>, LimiterError> {
         let demand = demand_text::demand(self.amounts);
         let mut progress = context.progress();
         let waits = self.patience.waits() && !context.dry_run;
-        let mut acquire = match waits {
-            true => {
-                progress.show(format_args!("waiting for {} on {}", self.entity, self.resource));
-                limiter.acquire_wait(self.entity, self.resource, demand)
+        let priority = self.patience.priority();
+        if !waits {
+            let mut attempt = limiter.try_acquire(self.entity, self.resource, demand).priority(priority);
+            if let Some(ttl) = self.detached {
+                attempt = attempt.detached(ttl);
             }
-            false => limiter.acquire(self.entity, self.resource, demand),
-        };
-        acquire = acquire.priority(self.patience.priority());
-        if let Some(timeout) = self.patience.timeout.filter(|_| waits) {
+            for (resource, amounts) in self.also {
+                attempt = attempt.also(resource, demand_text::demand(amounts));
+            }
+            return attempt.wait()?.into_result().map_err(LimiterError::Denied);
+        }
+        progress.show(format_args!("waiting for {} on {}", self.entity, self.resource));
+        let mut acquire = limiter.acquire(self.entity, self.resource, demand).priority(priority);
+        if let Some(timeout) = self.patience.timeout {
             acquire = acquire.timeout(timeout);
         }
         if let Some(ttl) = self.detached {
@@ -111,12 +116,12 @@ impl LimiterCall<'_> {
         for (resource, amounts) in self.also {
             acquire = acquire.also(resource, demand_text::demand(amounts));
         }
-        let _seen = waits.then(|| VisibleWait::begin(limiter.catalog(), self));
+        let _seen = VisibleWait::begin(limiter.catalog(), self);
         acquire.wait()
     }
 
     /// The beginning of an answer about an admitted call.
-    pub(super) fn admitted(&self, context: &Context, lease: &Lease<'_>) -> Called {
+    pub(super) fn admitted(&self, context: &Context, lease: &LimiterLease<'_>) -> Called {
         self.called(context, true, lease.waited().unwrap_or_default())
     }
 
@@ -137,7 +142,7 @@ impl LimiterCall<'_> {
     /// # Errors
     ///
     /// As the catalog.
-    pub(super) fn taken(&self, limiter: &Limiter, lease: &Lease<'_>) -> Result<BTreeMap<String, u64>> {
+    pub(super) fn taken(&self, limiter: &Limiter, lease: &LimiterLease<'_>) -> Result<BTreeMap<String, u64>> {
         let chain = limiter.catalog().chain(self.entity, self.resource).wait()?;
         let limits = chain.links.first().map(|link| link.limits.clone());
         let names = limits.iter().flat_map(|limits| limits.iter().map(|limit| limit.name().to_string()));
@@ -158,12 +163,12 @@ pub(super) fn one_of_each(limiter: &Limiter, entity: &str, resource: &str) -> Re
 }
 
 /// An error in the words of the command line, where those of the library are about Rust.
-pub(super) fn told(error: AcquireError, units: &Units) -> anyhow::Error {
+pub(super) fn told(error: LimiterError, units: &Units) -> anyhow::Error {
     match &error {
-        AcquireError::Demand { entity, resource, why: DemandError::MissingAmount { limit } } => {
+        LimiterError::Demand { entity, resource, why: DemandError::MissingAmount { limit } } => {
             UsageError(format!("{entity} on {resource}: {limit} wants an amount, such as {limit}=1")).into()
         }
-        AcquireError::Demand {
+        LimiterError::Demand {
             entity,
             resource,
             why: DemandError::Impossible { limit, asked, capacity },

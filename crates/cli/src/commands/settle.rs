@@ -6,7 +6,7 @@ use anyhow::Result;
 use serde::Serialize;
 use tollgate::Limiter;
 use tollgate::catalog::{Namespace, NamespaceStatus};
-use tollgate::limiter::{Lease, LeaseEnd, TicketEnd, TicketError};
+use tollgate::limiter::{LeaseEnd, LimiterLease, TicketEnd, TicketError};
 
 use crate::args::SettleArgs;
 use crate::context::Context;
@@ -46,7 +46,7 @@ pub(super) fn run(context: &Context, args: SettleArgs) -> Result<Output> {
 }
 
 /// What was used, as the limits count it, and their units.
-fn counted(limiter: &Limiter, lease: &Lease<'_>, amounts: &[Amount]) -> Result<(Vec<Exact>, Units)> {
+fn counted(limiter: &Limiter, lease: &LimiterLease<'_>, amounts: &[Amount]) -> Result<(Vec<Exact>, Units)> {
     let units = match lease.called() {
         Some((entity, resource)) if !amounts.is_empty() => {
             Units::of_bucket(limiter.catalog(), entity, resource)?

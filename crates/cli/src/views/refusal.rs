@@ -2,7 +2,7 @@ use std::time::Duration;
 
 use serde::Serialize;
 use tollgate::Ready;
-use tollgate::limiter::{AcquireError, ChainStatus};
+use tollgate::limiter::{ChainStatus, LimiterError};
 
 use super::WaitTime;
 use super::standing::{StandingView, millis_up, standing_views};
@@ -46,12 +46,12 @@ pub(crate) struct LimitedBy {
 impl RefusalView {
     /// Returns what an error says about limits, and how long the call waited until it timed out; `None` if it is no
     /// refusal.
-    pub(crate) fn of_error(error: &AcquireError) -> Option<(RefusalView, Duration)> {
+    pub(crate) fn of_error(error: &LimiterError) -> Option<(RefusalView, Duration)> {
         let waited = match error {
-            AcquireError::TimedOut { waited, .. } => *waited,
+            LimiterError::TimedOut { waited, .. } => *waited,
             _ => Duration::ZERO,
         };
-        error.refusal().map(|standing| (RefusalView::of(standing), waited))
+        error.denial().map(|standing| (RefusalView::of(standing), waited))
     }
 
     /// When it would pass, for people.

@@ -7,8 +7,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use std::time::Duration;
 
+use tollgate::Attempt;
 use tollgate::file::FileStore;
-use tollgate::limiter::Attempt;
 use tollgate::shm::ShmStore;
 use tollgate::store::{Backend, HostClock};
 use tollgate::{Clock, Level, Limit, LimitBuilder, Limiter, Limits, NewEntity, Registry, demand};

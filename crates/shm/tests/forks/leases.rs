@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use tollgate::limiter::{LeaseEnd, TicketError};
 use tollgate::store::Backend;
-use tollgate::{Attempt, Lease, Level, Limit, LimitSet, Limiter, Limits, demand, limiter};
+use tollgate::{Attempt, Lease, Level, Limit, LimitSet, Limiter, LimiterLease, Limits, demand};
 
 use crate::stores;
 use crate::support::Folder;
@@ -16,7 +16,7 @@ const ENDS: [fn(Lease<'static>); 6] = [
     |lease| lease.settle(demand! { tpm: 0 }).wait().expect("a copy does nothing"),
     |lease| lease.settle(demand! { tpm: 900 }).wait().expect("a copy does nothing"),
     |lease| lease.cancel().wait().expect("a copy does nothing"),
-    |lease| lease.release().wait().expect("a copy does nothing"),
+    |lease| lease.commit().wait().expect("a copy does nothing"),
     |lease| {
         assert!(!lease.heartbeat().wait().expect("a copy asks nobody"), "it is none of this process");
         let mut lease = lease.into_owned();
@@ -55,7 +55,7 @@ fn check_set_in(store: Arc<dyn Backend>) {
 }
 
 /// What a child does with its copy of a lease of a limiter.
-const LIMITER_ENDS: [fn(limiter::Lease<'static>); 7] = [
+const LIMITER_ENDS: [fn(LimiterLease<'static>); 7] = [
     drop,
     |lease| lease.settle(demand! { tpm: 0 }).wait().expect("a copy does nothing"),
     |lease| lease.commit().wait().expect("a copy does nothing"),

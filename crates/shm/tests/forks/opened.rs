@@ -66,11 +66,11 @@ fn wait_for_the_parent(store: &Arc<dyn Backend>) {
     let limiter = Limiter::open(store.clone(), "default").wait().expect("it answers");
     let limits = Limits::new([Limit::resource("slots", 1)]).expect("they are valid");
     limiter.catalog().set_limits(Level::Resource("gpt"), &limits).wait().expect("it answers");
-    let acquire = || limiter.acquire_wait("user", "gpt", demand! { slots: 1 });
+    let acquire = || limiter.acquire("user", "gpt", demand! { slots: 1 });
     let (held, board) = (acquire().wait().expect("it is free"), Board::new(2));
     let child = fork(|| {
         let refused = acquire().timeout(Duration::from_millis(20)).wait().expect_err("the parent holds it");
-        assert!(refused.refusal().is_some(), "{refused}");
+        assert!(refused.denial().is_some(), "{refused}");
         board[0].store(1, Ordering::SeqCst);
         // Ended before the process is: what a dropped lease gives back in the background may come too late for that.
         acquire().wait().expect("it is given back").commit().wait().expect("it answers");

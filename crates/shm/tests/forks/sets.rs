@@ -104,7 +104,7 @@ fn a_limiter_in_memory_begins_in_a_forked_process_without_waiters_and_holders() 
     let limits =
         Limits::new([Limit::per_hour("rpm", 2), Limit::resource("slots", 1)]).expect("they are valid");
     limiter.catalog().set_limits(Level::Resource("gpt"), &limits).wait().expect("it answers");
-    let acquire = || limiter.acquire_wait("user", "gpt", demand! { rpm: 1, slots: 1 });
+    let acquire = || limiter.acquire("user", "gpt", demand! { rpm: 1, slots: 1 });
     let held = acquire().wait().expect("it is free");
     std::thread::scope(|scope| {
         let waiting = scope.spawn(|| acquire().timeout(Duration::from_secs(600)).wait());
@@ -115,7 +115,7 @@ fn a_limiter_in_memory_begins_in_a_forked_process_without_waiters_and_holders() 
             assert_eq!(memory.wait_queues().waiting(), 0);
             let lease = acquire().timeout(SHORT).wait().expect("the slot is held by another process");
             let refused = acquire().timeout(SHORT).wait().expect_err("what was used stays used");
-            assert!(refused.refusal().is_some(), "{refused}");
+            assert!(refused.denial().is_some(), "{refused}");
             lease.cancel().wait().expect("it answers");
             assert_eq!(
                 limiter.available("user", "gpt").wait().expect("it answers").available("rpm"),

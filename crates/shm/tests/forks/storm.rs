@@ -30,7 +30,7 @@ fn turn(set: &LimitSet, held: &AtomicU64) {
     assert!(held.fetch_add(1, Ordering::SeqCst) < SLOTS, "more than there are slots");
     std::thread::yield_now();
     held.fetch_sub(1, Ordering::SeqCst);
-    lease.release().wait().expect("nothing is missing");
+    lease.commit().wait().expect("nothing is missing");
 }
 
 fn turns(set: &LimitSet, held: &AtomicU64) {

@@ -8,8 +8,9 @@ mod store_clock;
 mod system;
 
 use std::sync::{Arc, Weak};
+use std::time::Instant;
 
-use tollgate_core::Tick;
+use tollgate_core::{Span, Tick};
 
 pub(crate) use alarm_target::AlarmTarget;
 use corrected::Corrected;
@@ -83,6 +84,12 @@ impl Clock {
             ClockSource::Manual(hands) => hands.now(),
             ClockSource::Corrected(clock) => clock.now(),
         }
+    }
+
+    /// The time of this clock when the monotonic clock of the process will show `instant`.
+    #[allow(clippy::disallowed_methods, reason = "what is left until an instant is counted from now")]
+    pub fn tick_at(&self, instant: Instant) -> Tick {
+        self.now() + Span::covering(instant.saturating_duration_since(Instant::now()))
     }
 
     /// Rings `alarm` at `at`, or at once if that has passed; never if it is gone by then.

@@ -161,18 +161,19 @@ impl NamespaceTable {
         parts: &[S],
         limits: &Limits,
         costs: &Costs,
+        priority: Priority,
     ) -> Result<Result<Tick, Box<Denial>>, StoreError> {
         let now = clock.now();
         let (taken, after) = Key::with_bytes(parts, |bytes| {
             self.with(bytes, limits, now, |cell| {
                 let mut inner = cell.lock();
                 if inner.is_under(limits) {
-                    return (inner.try_take(now, costs, None, Priority::default()), None);
+                    return (inner.try_take(now, costs, None, priority), None);
                 }
                 let costs = inner.join(now, limits, costs);
                 // Under other limits those who wait may pass, and they come first.
                 let after = inner.side.is_some().then(|| Box::new((Arc::clone(cell), inner.serve(now))));
-                (inner.try_take(now, &costs, None, Priority::default()), after)
+                (inner.try_take(now, &costs, None, priority), after)
             })
         })?;
         if let Some(after) = after {

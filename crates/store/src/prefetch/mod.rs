@@ -48,7 +48,7 @@ pub fn bounds(limits: &Limits, percent: u8) -> Option<Vec<u64>> {
 pub fn add_prefetch(limits: &Limits, costs: &Costs, ahead: &[u64]) -> Option<Costs> {
     let amounts: Vec<u64> =
         costs.amounts().iter().zip(ahead).map(|(cost, ahead)| cost.saturating_add(*ahead)).collect();
-    let demand: Demand<'_> =
+    let demand: Demand =
         limits.iter().zip(&amounts).map(|(limit, amount)| (limit.name().as_str(), *amount)).collect();
     limits.costs(&demand).ok()
 }

@@ -45,7 +45,9 @@ pub struct WaitQueues {
 
 /// Too many callers wait for one limit already.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{waiting} wait for this bucket already, and at most {max} may; slow down or raise waiters_max")]
+#[error(
+    "{waiting} callers wait for this limit already, and at most {max} may; slow down or raise waiters_max"
+)]
 pub struct QueueFull {
     /// How many wait.
     pub waiting: usize,

@@ -87,7 +87,8 @@ fn one_key_made_by_many_threads_at_once_is_one_bucket() {
     for round in 0..200 {
         let key = ["round".to_string(), round.to_string()];
         let admitted = together(4, |number| {
-            let tries = (0..2).map(|_| space.try_take(&clock, &key, &limits, &one).unwrap().is_ok());
+            let tries = (0..2)
+                .map(|_| space.try_take(&clock, &key, &limits, &one, Priority::default()).unwrap().is_ok());
             let cell = space.cell(&Key::new(&key), &limits, START).unwrap();
             (tries.filter(|taken| *taken).count(), std::sync::Arc::as_ptr(&cell).addr(), number)
         });

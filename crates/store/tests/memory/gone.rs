@@ -80,7 +80,8 @@ fn a_waiter_for_a_bucket_that_is_forgotten_asks_again() {
 
 fn try_take(memory: &Memory, clock: &Clock, key: &str) -> Result<bool, StoreError> {
     let limits = limits([Limit::per_day("calls", 10)]);
-    let taken = memory.space("test").try_take(clock, &["user", key], &limits, &each(&limits, 1));
+    let taken =
+        memory.space("test").try_take(clock, &["user", key], &limits, &each(&limits, 1), Priority::default());
     taken.map(|taken| taken.is_ok())
 }
 

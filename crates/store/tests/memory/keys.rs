@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use tollgate_core::{Limit, Limits, Span};
-use tollgate_store::{BucketRef, Key, Memory, StoreError};
+use tollgate_store::{BucketRef, Key, Memory, Priority, StoreError};
 
 use crate::fixture::{START, each, is_taken, limits, memory, place, take, together, with_keys_max};
 
@@ -127,7 +127,10 @@ fn a_hundred_thousand_keys_that_are_full_again_leave_nothing() {
     let one = each(&limits, 1);
     let (space, clock) = (memory.space("test"), hands.clock());
     for number in 0..100_000 {
-        space.try_take(&clock, &["key", &number.to_string()], &limits, &one).unwrap().unwrap();
+        space
+            .try_take(&clock, &["key", &number.to_string()], &limits, &one, Priority::default())
+            .unwrap()
+            .unwrap();
     }
     assert_eq!((space.len(), space.sweep(START)), (100_000, 0));
     hands.advance(Span::from_secs(1));
@@ -142,7 +145,10 @@ fn keys_that_come_and_go_stay_few_without_a_sweep() {
     let one = each(&limits, 1);
     let (space, clock) = (memory.space("test"), hands.clock());
     for number in 0..100_000 {
-        space.try_take(&clock, &["key", &number.to_string()], &limits, &one).unwrap().unwrap();
+        space
+            .try_take(&clock, &["key", &number.to_string()], &limits, &one, Priority::default())
+            .unwrap()
+            .unwrap();
         hands.advance(Span::from_millis(1));
     }
     // A thousand are in use at any time; each new key looks at two places.

@@ -150,7 +150,11 @@ fn limits_raised_by_a_call_to_the_store_let_the_head_pass_at_once() {
     let wait = shop.desk.wait_for(shop.desk.slots(1));
     let limits = Limits::new([Limit::resource("slots", 3)]).unwrap();
     let one = limits.costs(&demand! {}).unwrap();
-    let taken = shop.memory.space("n").try_take(&shop.desk.clock, &["k"], &limits, &one).unwrap();
+    let taken = shop
+        .memory
+        .space("n")
+        .try_take(&shop.desk.clock, &["k"], &limits, &one, Priority::default())
+        .unwrap();
     assert!(taken.is_err(), "the waiter was first");
     wait.granted();
 }
@@ -166,7 +170,11 @@ fn limits_lowered_by_a_call_to_the_store_tell_a_waiter_who_can_never_pass() {
     let wait = shop.desk.wait(patient(2));
     let limits = Limits::new([Limit::resource("slots", 1)]).unwrap();
     let one = limits.costs(&demand! {}).unwrap();
-    let taken = shop.memory.space("n").try_take(&shop.desk.clock, &["k"], &limits, &one).unwrap();
+    let taken = shop
+        .memory
+        .space("n")
+        .try_take(&shop.desk.clock, &["k"], &limits, &one, Priority::default())
+        .unwrap();
     assert!(taken.is_err());
     assert!(matches!(wait.heard(), Err(WaitError::Impossible(_))));
 }

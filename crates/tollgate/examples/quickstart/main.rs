@@ -71,7 +71,7 @@ fn in_thread(office: Arc<Office>, row: usize) -> thread::JoinHandle<()> {
             row.show(State::Waiting);
             let asked = office.set.clock().now();
             let acquire = office.set.acquire(demand! { rpm: 1, tpm: estimate });
-            let acquire = if row.hurried { acquire.timeout(HURRY) } else { acquire.deadline(office.ends) };
+            let acquire = acquire.timeout(if row.hurried { HURRY } else { office.left() });
             match acquire.wait() {
                 Ok(lease) => {
                     let call = office.begin(row, asked, &lease);
@@ -93,7 +93,7 @@ async fn in_task(office: Arc<Office>, row: usize) {
         row.show(State::Waiting);
         let asked = office.set.clock().now();
         let acquire = office.set.acquire(demand! { rpm: 1, tpm: estimate });
-        let acquire = if row.hurried { acquire.timeout(HURRY) } else { acquire.deadline(office.ends) };
+        let acquire = acquire.timeout(if row.hurried { HURRY } else { office.left() });
         match acquire.await {
             Ok(lease) => {
                 let call = office.begin(row, asked, &lease);
@@ -108,7 +108,12 @@ async fn in_task(office: Arc<Office>, row: usize) {
 
 impl Office {
     fn is_open(&self) -> bool {
-        self.set.clock().now() < self.ends
+        !self.left().is_zero()
+    }
+
+    /// How long it is still open.
+    fn left(&self) -> Duration {
+        self.ends.since(self.set.clock().now()).to_duration()
     }
 
     fn begin(&self, row: &Row, asked: Tick, lease: &Lease<'_>) -> books::Call {
@@ -130,12 +135,8 @@ impl Office {
         if self.is_open() && row.hurried {
             row.refused();
         }
-        let wait = match error {
-            AcquireError::TimedOut { denial, .. } => denial.wait().unwrap_or(HURRY),
-            _ => HURRY,
-        };
-        let left = self.ends.since(self.set.clock().now()).to_duration();
-        wait.clamp(HURRY, 2 * HURRY).min(left).as_millis() as u64 + 1
+        let wait = error.denial().and_then(|denial| denial.wait()).unwrap_or(HURRY);
+        wait.clamp(HURRY, 2 * HURRY).min(self.left()).as_millis() as u64 + 1
     }
 }
 

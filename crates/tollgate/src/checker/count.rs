@@ -1,12 +1,12 @@
 //! Counts of checks: looked at, charged without a check, and given back.
 
 use tollgate_core::{AsDemand, Bucket, CostSink as _, Costs, Limits, Status, Tick, Usage};
-use tollgate_store::{BucketRef, Key, Op, OpId, Reach, Reply, Step, StoreError, Transaction};
+use tollgate_store::{BucketRef, Key, Op, OpId, Priority, Reach, Reply, Step, StoreError, Transaction};
 
 use super::remote::{CheckPart, StoredChecker, parts};
 use super::{Checker, CheckerBacking, LocalChecker};
+use crate::CheckError;
 use crate::timeout::with_timeout;
-use crate::{AcquireError, CheckError};
 
 /// What is done to counts without a check.
 #[derive(Clone, Copy)]
@@ -25,7 +25,7 @@ impl Checker {
     /// let limits = Limits::new([Limit::per_minute("tpm", 1_000)])?;
     /// let left = || checker.peek("my_key", "chat", &limits).wait().map(|statuses| statuses[0].available());
     /// assert_eq!(left()?, 1_000);
-    /// checker.check("my_key", "chat", &demand! { tpm: 400 }, &limits).wait()?;
+    /// assert!(checker.try_acquire("my_key", "chat", &demand! { tpm: 400 }, &limits).wait()?.is_admitted());
     /// // It was more in the end, and cannot be refused any more; or less.
     /// checker.charge("my_key", "chat", &demand! { tpm: 700 }, &limits).wait()?;
     /// assert_eq!(left()?, -100);
@@ -50,7 +50,7 @@ impl Checker {
             CheckerBacking::Local(here) => Reply::ready(Ok(here.peek(entity, operation, limits))),
             CheckerBacking::Stored(remote) => {
                 let parts = parts(entity, operation, &all_of(limits), limits);
-                Reply::later(async move { Ok(remote.peek(&parts).await.map_err(AcquireError::from)?) })
+                Reply::later(async move { Ok(remote.peek(&parts).await?) })
             }
         }
     }
@@ -106,7 +106,8 @@ impl Checker {
         let known = |name: &str| Err(limits.unknown(name));
         let resolved = super::check_kinds(limits).and_then(|()| Ok(limits.resolve(costs, known)?));
         let costs = match resolved {
-            Ok(costs) => named(&costs),
+            // A call that was not made is neither charged nor given back.
+            Ok(costs) => costs.named(),
             Err(error) => return Reply::ready(Err(error)),
         };
         match &self.home {
@@ -115,9 +116,7 @@ impl Checker {
             }
             CheckerBacking::Stored(remote) => {
                 let parts = parts(entity, operation, &costs, limits);
-                Reply::eager(
-                    async move { Ok(remote.change(change, &parts).await.map_err(AcquireError::from)?) },
-                )
+                Reply::eager(async move { Ok(remote.change(change, &parts).await?) })
             }
         }
     }
@@ -145,15 +144,13 @@ impl LocalChecker {
         let (now, parts) = (self.clock.now(), [entity, operation]);
         let cell = match change {
             // Held from here on, so that it is not swept out before something is charged to it.
-            CountChange::Charge => {
-                Some(self.space.cell(&Key::new(&parts), limits, now).map_err(AcquireError::from)?)
-            }
+            CountChange::Charge => Some(self.space.cell(&Key::new(&parts), limits, now)?),
             CountChange::Refund => self.space.find(&Key::new(&parts)),
         };
         let Some(cell) = cell else { return Ok(()) };
         // Taking nothing puts the limits of the call in force; whether others wait is no matter.
         let none = Costs::none(limits.len());
-        drop(self.space.try_take(&self.clock, &parts, limits, &none).map_err(AcquireError::from)?);
+        drop(self.space.try_take(&self.clock, &parts, limits, &none, Priority::default())?);
         match change {
             CountChange::Charge => cell.settle(&self.clock, limits, &charged(now, &none, costs)),
             CountChange::Refund => cell.top_up(&self.clock, limits, costs),
@@ -187,15 +184,6 @@ impl StoredChecker {
     fn step<'s>(&'s self, part: &'s CheckPart, op: Op<'s>) -> Step<'s> {
         Step { place: BucketRef { namespace: &self.namespace, key: &part.key, limits: &part.limits }, op }
     }
-}
-
-/// Only what was named: a call that was not made is neither charged nor given back.
-fn named(costs: &Costs) -> Costs {
-    let mut named = Costs::none(costs.len());
-    for index in (0..costs.len()).filter(|index| costs.is_explicit(*index)) {
-        named.take_explicit(index, costs.amount(index));
-    }
-    named
 }
 
 /// Costs as what was used beyond nothing.

@@ -3,18 +3,20 @@
 mod count;
 mod remote;
 
+use std::future::IntoFuture;
 use std::sync::Arc;
 use std::time::Duration;
 
-use tollgate_core::{AsDemand, Costs, Denial, Limits, Name, Span};
+use tollgate_core::{AsDemand, Costs, Denial, Limits, Name};
 use tollgate_store::{
     Backend, Clock, Granted, Key, Memory, NamespaceTable, Priority, Reply, WAITERS_MAX, WaitRequest,
 };
 
 use remote::StoredChecker;
 
+use crate::acquire::WaitOptions;
 use crate::observe::Reporter;
-use crate::{AcquireError, CheckError, CheckInfo, Config, Event, Observer};
+use crate::{Acquire, Attempt, CheckError, CheckInfo, Config, Event, Observer, TryAcquire};
 
 /// Checks calls against limits that come with the call, for callers who keep none. Cloning shares the counts.
 ///
@@ -30,9 +32,9 @@ use crate::{AcquireError, CheckError, CheckInfo, Config, Event, Observer};
 /// let checker = Checker::new();
 /// let limits = Limits::new([Limit::per_minute("rpm", 10_000), Limit::per_minute("tpm", 2_000)])?;
 /// let costs = demand! { rpm: 1, tpm: 1_500 };
-/// assert!(checker.check("my_key", "chat", &costs, &limits).wait()?.is_admitted());
-/// assert!(!checker.check("my_key", "chat", &costs, &limits).wait()?.is_admitted());
-/// assert!(checker.check("your_key", "chat", &costs, &limits).wait()?.is_admitted());
+/// assert!(checker.try_acquire("my_key", "chat", &costs, &limits).wait()?.is_admitted());
+/// assert!(!checker.try_acquire("my_key", "chat", &costs, &limits).wait()?.is_admitted());
+/// assert!(checker.try_acquire("your_key", "chat", &costs, &limits).wait()?.is_admitted());
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Clone)]
@@ -62,20 +64,14 @@ struct Waited {
     duration: Duration,
 }
 
-/// What came of a check.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Verdict {
-    /// Admitted, and charged.
-    Admitted,
-    /// Denied: the status of every limit, and the exact wait. Nothing was charged.
-    Denied(Box<Denial>),
-}
-
-impl Verdict {
-    /// Whether it was admitted.
-    pub fn is_admitted(&self) -> bool {
-        matches!(self, Verdict::Admitted)
-    }
+/// Costs of what an entity does by an operation, and the limits they are checked against, which
+/// [`Checker::try_acquire`] and [`Checker::acquire`] are given.
+#[derive(Debug)]
+pub struct Check<'a, D> {
+    entity: &'a str,
+    operation: &'a str,
+    costs: D,
+    limits: &'a Limits,
 }
 
 impl Default for Checker {
@@ -116,8 +112,8 @@ impl Checker {
     /// let store = Arc::new(Memory::default());
     /// let checker = Checker::in_store(store, "checks");
     /// let limits = Limits::new([Limit::per_minute("rpm", 1)])?;
-    /// assert!(checker.check("my_key", "chat", &demand! { rpm: 1 }, &limits).wait()?.is_admitted());
-    /// assert!(!checker.check("my_key", "chat", &demand! { rpm: 1 }, &limits).wait()?.is_admitted());
+    /// assert!(checker.try_acquire("my_key", "chat", &demand! { rpm: 1 }, &limits).wait()?.is_admitted());
+    /// assert!(!checker.try_acquire("my_key", "chat", &demand! { rpm: 1 }, &limits).wait()?.is_admitted());
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn in_store(store: Arc<dyn Backend>, namespace: &str) -> Checker {
@@ -125,7 +121,7 @@ impl Checker {
     }
 
     /// The same checker, with another time that its store may take to answer. It is 5 s unless this says otherwise, by the clock
-    /// of the store; a check that has no answer by then fails with [`CheckError::Acquire`]. A checker in memory asks no store.
+    /// of the store; a check that has no answer by then fails with [`CheckError::Store`]. A checker in memory asks no store.
     ///
     /// ```
     /// use std::sync::Arc;
@@ -173,7 +169,7 @@ impl Checker {
     /// let limits = Limits::new([Limit::per_minute("rpm", 1)])?;
     /// for trace in ["a", "b"] {
     ///     let checker = checker.metadata([("trace", trace)]);
-    ///     checker.check("my_key", "chat", &demand! { rpm: 1 }, &limits).wait()?;
+    ///     let _ = checker.try_acquire("my_key", "chat", &demand! { rpm: 1 }, &limits).wait()?;
     /// }
     /// assert_eq!(*log.0.lock().unwrap(), [r#"my_key rpm Some("b")"#]);
     /// # Ok::<(), Box<dyn std::error::Error>>(())
@@ -193,30 +189,59 @@ impl Checker {
         Checker { metadata: Arc::new(metadata), ..self.clone() }
     }
 
-    /// Charges `costs` to what `entity` does by `operation`, or says why not.
+    /// Charges `costs` to what `entity` does by `operation`, now, or says why not and when.
     ///
     /// # Errors
     ///
     /// Costs without a limit, more than a capacity, or a resource among the limits; nothing is charged then. A store that
-    /// did not answer.
+    /// did not answer. A denial is not an error.
     #[inline]
-    pub fn check(
-        &self,
-        entity: &str,
-        operation: &str,
-        costs: &impl AsDemand,
-        limits: &Limits,
-    ) -> Reply<'_, Result<Verdict, CheckError>> {
+    pub fn try_acquire<'a, D: AsDemand>(
+        &'a self,
+        entity: &'a str,
+        operation: &'a str,
+        costs: D,
+        limits: &'a Limits,
+    ) -> TryAcquire<'a, Checker, Check<'a, D>> {
+        TryAcquire::new(self, Check { entity, operation, costs, limits })
+    }
+
+    /// As [`try_acquire`](Checker::try_acquire), but waits for the longest of its buckets, in turn, and for as long as the
+    /// [timeout](Acquire::timeout) or the [deadline](Acquire::deadline) says, if there is one.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping it at any time leaves no trace.
+    ///
+    /// # Errors
+    ///
+    /// As [`try_acquire`](Checker::try_acquire), and [`CheckError::TimedOut`], returned at once if it can be known at once.
+    pub fn acquire<'a, D: AsDemand>(
+        &'a self,
+        entity: &'a str,
+        operation: &'a str,
+        costs: D,
+        limits: &'a Limits,
+    ) -> Acquire<'a, Checker, Check<'a, D>> {
+        Acquire::new(self, Check { entity, operation, costs, limits })
+    }
+
+    #[inline]
+    fn check<'a, D: AsDemand>(
+        &'a self,
+        check: Check<'a, D>,
+        priority: Priority,
+    ) -> Reply<'a, Result<Attempt<()>, CheckError>> {
         match &self.home {
             CheckerBacking::Local(here) => {
-                let verdict = here.check(entity, operation, costs, limits);
+                let attempt = here.check(&check, priority);
                 if self.reporter.is_watched() {
-                    self.tell_verdict(entity, operation, &verdict);
+                    self.tell_attempt(check.entity, check.operation, &attempt);
                 }
-                Reply::ready(verdict)
+                Reply::ready(attempt)
             }
-            CheckerBacking::Stored(remote) => match resolve(costs, limits) {
-                Ok(costs) => self.check_there(remote, entity, operation, &costs, limits),
+            CheckerBacking::Stored(remote) => match resolve(&check.costs, check.limits) {
+                Ok(costs) => self.check_there(remote, &check, &costs, priority),
                 Err(error) => Reply::ready(Err(error)),
             },
         }
@@ -225,29 +250,27 @@ impl Checker {
     fn check_there<'a>(
         &'a self,
         remote: &'a StoredChecker,
-        entity: &str,
-        operation: &str,
+        &Check { entity, operation, limits, .. }: &Check<'a, impl AsDemand>,
         costs: &Costs,
-        limits: &Limits,
-    ) -> Reply<'a, Result<Verdict, CheckError>> {
-        let checking = remote.check(entity, operation, costs, limits);
+        priority: Priority,
+    ) -> Reply<'a, Result<Attempt<()>, CheckError>> {
+        let checking = remote.check(entity, operation, costs, limits, priority);
         if !self.reporter.is_watched() {
             return checking;
         }
-        let (entity, operation) = (entity.to_owned(), operation.to_owned());
         Reply::later(async move {
-            let verdict = checking.await;
-            self.tell_verdict(&entity, &operation, &verdict);
-            verdict
+            let attempt = checking.await;
+            self.tell_attempt(entity, operation, &attempt);
+            attempt
         })
     }
 
     #[cold]
-    fn tell_verdict(&self, entity: &str, operation: &str, verdict: &Result<Verdict, CheckError>) {
+    fn tell_attempt(&self, entity: &str, operation: &str, attempt: &Result<Attempt<()>, CheckError>) {
         let about = CheckInfo { entity, operation, metadata: &self.metadata };
-        match verdict {
-            Ok(Verdict::Admitted) => self.reporter.report_check(&Event::Allowed, &about),
-            Ok(Verdict::Denied(denial)) => self.tell_denial(&about, denial),
+        match attempt {
+            Ok(Attempt::Admitted(())) => self.reporter.report_check(&Event::Allowed, &about),
+            Ok(Attempt::Denied(denial)) => self.tell_denial(&about, denial),
             Err(_) => {}
         }
     }
@@ -274,35 +297,20 @@ impl Checker {
         }
     }
 
-    /// As [`check`](Checker::check), but waits for the longest of its buckets, in turn, and for at most
-    /// `max_wait`.
-    ///
-    /// # Cancel safety
-    ///
-    /// Dropping it at any time leaves no trace.
-    ///
-    /// # Errors
-    ///
-    /// As [`check`](Checker::check), and [`CheckError::TimedOut`], returned at once if it can be known at once.
-    pub fn check_and_wait<'a>(
+    fn check_and_wait<'a, D: AsDemand>(
         &'a self,
-        entity: &str,
-        operation: &str,
-        costs: &impl AsDemand,
-        limits: &Limits,
-        max_wait: impl Into<Option<Duration>>,
+        Check { entity, operation, costs, limits }: Check<'a, D>,
+        wait: WaitOptions,
     ) -> Reply<'a, Result<(), CheckError>> {
-        let costs = match resolve(costs, limits) {
+        let costs = match resolve(&costs, limits) {
             Ok(costs) => costs,
             Err(error) => return Reply::ready(Err(error)),
         };
-        let max_wait = max_wait.into();
-        let waiting = self.waiting(entity, operation, costs, limits, max_wait);
-        let told = self.reporter.is_watched().then(|| (entity.to_owned(), operation.to_owned()));
+        let waiting = self.waiting(entity, operation, costs, limits, wait);
         Reply::later(async move {
             let done = waiting.await;
-            if let Some((entity, operation)) = told {
-                self.tell_waited(&entity, &operation, &done);
+            if self.reporter.is_watched() {
+                self.tell_waited(entity, operation, &done);
             }
             done.map(drop)
         })
@@ -314,51 +322,81 @@ impl Checker {
         operation: &str,
         costs: Costs,
         limits: &Limits,
-        max_wait: Option<Duration>,
+        wait: WaitOptions,
     ) -> Reply<'a, Result<Option<Waited>, CheckError>> {
         let here = match &self.home {
             CheckerBacking::Local(here) => here,
             CheckerBacking::Stored(remote) => {
-                return remote.check_and_wait(entity, operation, &costs, limits, max_wait);
+                return remote.check_and_wait(entity, operation, &costs, limits, wait);
             }
         };
         let now = here.clock.now();
         let cell = match here.space.cell(&Key::new(&[entity, operation]), limits, now) {
             Ok(cell) => cell,
-            Err(error) => return Reply::ready(Err(AcquireError::from(error).into())),
+            Err(error) => return Reply::ready(Err(error.into())),
         };
-        let deadline = max_wait.map(|wait| now + Span::covering(wait));
-        let request = WaitRequest {
-            costs,
-            term: None,
-            priority: Priority::default(),
-            deadline,
-            waiters_max: WAITERS_MAX,
-        };
+        let (priority, deadline) = (wait.priority, wait.deadline(&here.clock));
+        let request = WaitRequest { costs, term: None, priority, deadline, waiters_max: WAITERS_MAX };
         let limits = limits.clone();
         Reply::later(async move {
             let granted = cell.acquire(&here.clock, request).under(limits).await;
-            let Granted { waited, limited_by, .. } = granted.map_err(AcquireError::from)?;
+            let Granted { waited, limited_by, .. } = granted?;
             Ok(waited.map(|duration| Waited { limit: limited_by, duration }))
         })
     }
 }
 
+impl<'a, D: AsDemand> TryAcquire<'a, Checker, Check<'a, D>> {
+    /// The answer.
+    ///
+    /// # Errors
+    ///
+    /// As [`Checker::try_acquire`].
+    #[inline]
+    pub fn wait(self) -> Result<Attempt<()>, CheckError> {
+        self.into_future().wait()
+    }
+}
+
+impl<'a, D: AsDemand> IntoFuture for TryAcquire<'a, Checker, Check<'a, D>> {
+    type Output = Result<Attempt<()>, CheckError>;
+    type IntoFuture = Reply<'a, Self::Output>;
+
+    #[inline]
+    fn into_future(self) -> Self::IntoFuture {
+        self.source.check(self.demand, self.priority)
+    }
+}
+
+impl<'a, D: AsDemand> Acquire<'a, Checker, Check<'a, D>> {
+    /// Waits in this thread, with no runtime, in the same queue as all waiters.
+    ///
+    /// # Errors
+    ///
+    /// As [`Checker::acquire`].
+    pub fn wait(self) -> Result<(), CheckError> {
+        self.into_future().wait()
+    }
+}
+
+impl<'a, D: AsDemand> IntoFuture for Acquire<'a, Checker, Check<'a, D>> {
+    type Output = Result<(), CheckError>;
+    type IntoFuture = Reply<'a, Self::Output>;
+
+    fn into_future(self) -> Self::IntoFuture {
+        self.source.check_and_wait(self.demand, self.wait)
+    }
+}
+
 impl LocalChecker {
-    fn check(
-        &self,
-        entity: &str,
-        operation: &str,
-        demand: &impl AsDemand,
-        limits: &Limits,
-    ) -> Result<Verdict, CheckError> {
+    fn check(&self, check: &Check<'_, impl AsDemand>, priority: Priority) -> Result<Attempt<()>, CheckError> {
+        let limits = check.limits;
         check_kinds(limits)?;
         let mut costs = Costs::none(limits.len());
-        limits.costs_into(&mut costs, demand)?;
-        let taken = self.space.try_take(&self.clock, &[entity, operation], limits, &costs);
-        match taken.map_err(AcquireError::from)? {
-            Ok(_) => Ok(Verdict::Admitted),
-            Err(denial) => Ok(Verdict::Denied(denial)),
+        limits.costs_into(&mut costs, &check.costs)?;
+        match self.space.try_take(&self.clock, &[check.entity, check.operation], limits, &costs, priority)? {
+            Ok(_) => Ok(Attempt::Admitted(())),
+            Err(denial) => Ok(Attempt::Denied(denial)),
         }
     }
 }

@@ -6,17 +6,18 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use tollgate_core::{Costs, Demand, Denial, Limit, Limits, Name, Span, Tick};
+use tollgate_core::{Costs, Demand, Denial, Limit, Limits, Name, Tick};
 use tollgate_store::{
     Backend, BucketRef, Key, Op, OpId, Priority, Reach, Reply, Step, StoreError, Transaction, TxnOutcome,
     WAITERS_MAX,
 };
 
-use super::{Verdict, Waited};
+use super::Waited;
+use crate::acquire::WaitOptions;
 use crate::admission::{Admission, AfterDenial, Takes, WaitPolicy};
 use crate::limiter::STORE_TIMEOUT;
 use crate::timeout::with_timeout;
-use crate::{AcquireError, CheckError};
+use crate::{Attempt, CheckError};
 
 /// Where the counts are.
 pub(super) struct StoredChecker {
@@ -53,12 +54,13 @@ impl StoredChecker {
         operation: &str,
         costs: &Costs,
         limits: &Limits,
-    ) -> Reply<'_, Result<Verdict, CheckError>> {
+        priority: Priority,
+    ) -> Reply<'_, Result<Attempt<()>, CheckError>> {
         let parts = parts(entity, operation, costs, limits);
         Reply::later(async move {
-            Ok(match self.charge(&parts, WaitPolicy { waits: false, ..patience(None) }).await? {
-                Ok(_) => Verdict::Admitted,
-                Err((denial, _)) => Verdict::Denied(denial),
+            Ok(match self.charge(&parts, patience(false, WaitOptions::at_once(priority), None)).await? {
+                Ok(_) => Attempt::Admitted(()),
+                Err((denial, _)) => Attempt::Denied(denial),
             })
         })
     }
@@ -69,11 +71,10 @@ impl StoredChecker {
         operation: &str,
         costs: &Costs,
         limits: &Limits,
-        max_wait: Option<Duration>,
+        wait: WaitOptions,
     ) -> Reply<'_, Result<Option<Waited>, CheckError>> {
         let parts = parts(entity, operation, costs, limits);
-        let now = self.backend.clock().now();
-        let patience = patience(max_wait.map(|wait| now + Span::covering(wait)));
+        let patience = patience(true, wait, wait.deadline(self.backend.clock()));
         Reply::later(async move {
             match self.charge(&parts, patience).await? {
                 Ok(waited) => Ok(waited),
@@ -87,7 +88,7 @@ impl StoredChecker {
         &self,
         parts: &[CheckPart],
         patience: WaitPolicy,
-    ) -> Result<Result<Option<Waited>, CheckDenied>, AcquireError> {
+    ) -> Result<Result<Option<Waited>, CheckDenied>, CheckError> {
         if parts.is_empty() {
             return Ok(Ok(None));
         }
@@ -148,8 +149,8 @@ impl StoredChecker {
     }
 }
 
-fn patience(deadline: Option<Tick>) -> WaitPolicy {
-    WaitPolicy { waits: true, priority: Priority::default(), deadline, waiters_max: WAITERS_MAX }
+fn patience(waits: bool, wait: WaitOptions, deadline: Option<Tick>) -> WaitPolicy {
+    WaitPolicy { waits, priority: wait.priority, deadline, waiters_max: WAITERS_MAX }
 }
 
 /// One for each limit that something is asked of.
@@ -158,7 +159,7 @@ pub(super) fn parts(entity: &str, operation: &str, costs: &Costs, limits: &Limit
         // The name of a limit has no `/`, so whatever stands before the last one is the operation.
         let key = Key::new(&[entity, &format!("{operation}/{}", limit.name())]);
         let limits = Limits::new([limit.clone()]).expect("one valid limit is a set");
-        let demand: Demand<'_> = [(limit.name().as_str(), costs.amount(index))].into_iter().collect();
+        let demand: Demand = [(limit.name().as_str(), costs.amount(index))].into_iter().collect();
         let costs = limits.resolve(&demand, |_| Ok(())).expect("it was resolved before");
         CheckPart { key, limits, costs }
     };

@@ -11,7 +11,7 @@ use super::{Cold, ColdState, Flag32, HeldLease, Lease};
 use crate::heartbeat::Heartbeat;
 use crate::set::{Backing, InForce, StoredBacking};
 use crate::timeout::with_timeout;
-use crate::{Event, LimitSet};
+use crate::{Event, LeaseError, LimitSet};
 
 /// What was taken from a store.
 pub(crate) struct Grant {
@@ -169,12 +169,13 @@ impl<'a> Lease<'a> {
     }
 
     /// Says that the holder is alive, if the lease is on a set in a store.
-    pub(super) fn beat_there(&self) -> Option<Reply<'_, Result<bool, StoreError>>> {
+    pub(super) fn beat_there(&self) -> Option<Reply<'_, Result<bool, LeaseError>>> {
         let grant = self.grant()?;
         let (Some(heart), Backing::Stored(remote)) = (&grant.heart, self.set().home()) else {
             return Some(Reply::ready(Ok(true)));
         };
-        Some(Reply::later(heart.beat(remote.settings.timeout)))
+        let beat = heart.beat(remote.settings.timeout);
+        Some(Reply::later(async move { Ok(beat.await?) }))
     }
 
     /// Returns whether the store reported that it does not know the holder any more.

@@ -9,29 +9,43 @@ use std::num::NonZeroU64;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use tollgate_core::{AsDemand, Costs, Limits, Packed, Span, Tick, Usage};
+use tollgate_core::{AsDemand, Costs, Demand, Kind, Limit, Limits, Name, Packed, Span, Tick, Usage};
 use tollgate_store::{Reply, StoreError, generation};
 
 pub(crate) use grant::Grant;
 use report::UsageReport;
 
 use crate::set::Backing;
-use crate::{Event, LimitSet, ReleaseError, SettleError};
+use crate::{AcquireError, Attempt, Event, LeaseError, LimitSet};
 
 /// What a set says about itself: region, account, endpoint, tier.
 pub type Config = BTreeMap<String, String>;
 
-/// What happens to a lease that is dropped without a word.
+/// What happens to a lease that is dropped without an end: by an early return, a panic or a cancelled task. Resources are
+/// free in any case, and what was reported counts.
+///
+/// ```
+/// use tollgate::{demand, Limit, LimitSet, OnDrop};
+///
+/// let left_after = |on_drop| {
+///     let set = LimitSet::builder().limits([Limit::per_minute("rpm", 10)]).on_drop(on_drop).build()?;
+///     drop(set.acquire(demand! { rpm: 4 }).wait()?);
+///     Ok::<i64, tollgate::Error>(set.peek().wait()?.limits[0].available())
+/// };
+/// assert_eq!(left_after(OnDrop::Keep)?, 6);
+/// assert_eq!(left_after(OnDrop::Refund)?, 10);
+/// # Ok::<(), tollgate::Error>(())
+/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum OnDrop {
-    /// What was reserved stays charged: the call may well have been made. Resources are free.
+    /// What was reserved stays charged: the call may well have been made.
     #[default]
     Keep,
-    /// Everything is given back.
+    /// What was reserved is given back.
     Refund,
 }
 
-/// What an admitted caller holds, until it settles, releases or drops it. Whatever it does, it counts once.
+/// What an admitted caller holds, until it settles, commits, cancels or drops it. Whatever it does, it counts once.
 ///
 /// A lease borrows its set; [`into_owned`](Lease::into_owned) makes one that can be sent anywhere. It belongs to the process that
 /// took it: after a `fork` its copy in the child does nothing, however it ends there, and a heartbeat of the copy answers `false`.
@@ -79,6 +93,8 @@ struct ColdState {
     told_expired: AtomicBool,
     /// What is held in a store, if the set is in one and the lease has not ended.
     grant: Option<Grant>,
+    /// What was taken since, by [`Lease::consume`].
+    consumed: Vec<Lease<'static>>,
 }
 
 enum HeldLease<'a> {
@@ -233,7 +249,7 @@ impl<'a> Lease<'a> {
 
     /// Lets go of a copy in a process that was forked off, with nothing ended.
     #[cold]
-    fn let_go<E>(mut self) -> Reply<'static, Result<(), E>> {
+    fn let_go(mut self) -> Reply<'static, Result<(), LeaseError>> {
         self.ends_on_drop.set(false);
         Reply::ready(Ok(()))
     }
@@ -248,10 +264,17 @@ impl<'a> Lease<'a> {
         self.extra.0.as_ref()?.waited.map(Span::to_duration)
     }
 
-    /// What was taken of the limit with this name; `None` if nothing was.
+    /// What was taken of the limit with this name, by [`consume`](Lease::consume) as well; `None` if nothing was.
     pub fn reserved(&self, limit: &str) -> Option<u64> {
-        let (index, costs) = (self.names().index(limit)?, self.costs());
-        costs.takes(index).then(|| costs.amount(index))
+        let consumed = self.extra.0.as_ref().map_or(&[][..], |extra| &extra.consumed);
+        let own = || {
+            let (index, costs) = (self.names().index(limit)?, self.costs());
+            costs.takes(index).then(|| costs.amount(index))
+        };
+        own()
+            .into_iter()
+            .chain(consumed.iter().filter_map(|lease| lease.reserved(limit)))
+            .reduce(|a, b| a + b)
     }
 
     /// What was [reported](Lease::report) to have been used of the limit with this name; `None` if nothing was.
@@ -264,7 +287,7 @@ impl<'a> Lease<'a> {
     /// assert_eq!((lease.reserved("tpm"), lease.reported("tpm")), (Some(400), None));
     /// lease.report(demand! { tpm: 150 })?;
     /// assert_eq!(lease.reported("tpm"), Some(150));
-    /// lease.release().wait()?;
+    /// lease.commit().wait()?;
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn reported(&self, limit: &str) -> Option<u64> {
@@ -286,18 +309,100 @@ impl<'a> Lease<'a> {
         }
     }
 
-    /// Notes what was used, to count when the lease ends. The last word on a limit counts.
+    /// Notes what was used, to count when the lease ends. The last report of a limit counts.
     ///
     /// # Errors
     ///
-    /// [`SettleError`] if the report is not valid; what is valid in it is noted all the same.
-    pub fn report(&mut self, usage: impl AsDemand) -> Result<(), SettleError> {
+    /// [`LeaseError`] if the report is not valid; what is valid in it is noted all the same.
+    pub fn report(&mut self, usage: impl AsDemand) -> Result<(), LeaseError> {
+        self.note_with(|lease, costs, used, noted| lease.note(lease.foreign(), costs, used, noted, &usage))
+    }
+
+    /// Adds to what was used, to count when the lease ends. Never denied: what is used beyond what was taken becomes debt. A
+    /// negative amount gives back, down to nothing used.
+    ///
+    /// ```
+    /// use tollgate::{demand, Limit, LimitSet};
+    ///
+    /// let set = LimitSet::new([Limit::per_minute("tpm", 1_000)])?;
+    /// let mut lease = set.acquire(demand! { tpm: 500 }).wait()?;
+    /// lease.adjust([("tpm", 1_500)])?;
+    /// lease.commit().wait()?;
+    /// assert_eq!(set.peek().wait()?.limits[0].available(), -1_000);
+    /// # Ok::<(), tollgate::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// [`LeaseError`] if a name is no limit, or if there are more calls than were taken; what is valid is noted all the same.
+    pub fn adjust<'n>(&mut self, by: impl IntoIterator<Item = (&'n str, i64)>) -> Result<(), LeaseError> {
+        self.note_with(|lease, costs, used, noted| lease.note_by(costs, used, noted, by))
+    }
+
+    fn note_with(
+        &mut self,
+        note: impl FnOnce(&Self, &Costs, &mut [u64], &mut UsageReport) -> Option<Box<LeaseError>>,
+    ) -> Result<(), LeaseError> {
         let costs = self.costs();
         let (mut used, mut noted) = self.used_so_far(&costs);
-        let wrong = self.note(self.foreign(), &costs, &mut used, &mut noted, &usage);
+        let wrong = note(self, &costs, &mut used, &mut noted);
         self.extra().reported = Some((used, noted));
         self.ends_on_drop.set(true);
         wrong.map_or(Ok(()), |error| Err(*error))
+    }
+
+    /// Takes more from the set, all or nothing, now, and holds it like the rest. Only what the demand names is taken: no further
+    /// call and no further resource. What is reported later is counted against what was taken at first.
+    ///
+    /// ```
+    /// use tollgate::{demand, Limit, LimitSet};
+    ///
+    /// let set = LimitSet::new([Limit::per_minute("tpm", 1_000), Limit::resource("connections", 1)])?;
+    /// let mut lease = set.acquire(demand! { tpm: 500 }).wait()?;
+    /// lease.consume(demand! { tpm: 300 }).wait()?;
+    /// assert_eq!(lease.reserved("tpm"), Some(800));
+    /// assert!(lease.consume(demand! { tpm: 300 }).wait().is_err(), "200 are left");
+    /// lease.cancel().wait()?;
+    /// assert_eq!(set.peek().wait()?.limit("tpm").unwrap().available(), 1_000);
+    /// # Ok::<(), tollgate::Error>(())
+    /// ```
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping it at any time takes nothing more.
+    ///
+    /// # Errors
+    ///
+    /// As [`LimitSet::try_acquire`], with a denial as [`AcquireError::Denied`]; the lease is as it was.
+    pub fn consume(&mut self, demand: impl AsDemand) -> Reply<'_, Result<(), AcquireError>> {
+        let demand = self.only_named(&demand);
+        Reply::later(async move {
+            if !self.is_of_this_process() {
+                let why = "the lease belongs to the process that took it; acquire one here";
+                return Err(StoreError::BadCall(why.into()).into());
+            }
+            let more = match self.set().try_acquire(&demand).await? {
+                Attempt::Admitted(lease) => lease.into_owned(),
+                Attempt::Denied(denial) => return Err(AcquireError::Denied(denial)),
+            };
+            self.extra().consumed.push(more);
+            self.ends_on_drop.set(true);
+            Ok(())
+        })
+    }
+
+    /// The demand, with nothing of the calls and resources that it does not name, which a demand takes one of otherwise.
+    fn only_named(&self, demand: &impl AsDemand) -> Demand {
+        let named = |name: &str| (0..demand.len()).any(|index| demand.part(index).0.as_str() == name);
+        let implied = |limit: &&Limit| limit.is_resource() || matches!(limit.kind(), Kind::Calls(_));
+        let limits = self.set().names().iter().filter(implied).map(Limit::name).filter(|name| !named(name));
+        limits.fold(Demand::copy_of(demand), |demand, name| demand.with(name, 0))
+    }
+
+    /// The limits of which an amount was taken on purpose and no usage was reported yet. They are charged as they were taken.
+    pub fn unreported(&self) -> Vec<Name> {
+        let reported = self.extra.0.as_ref().and_then(|extra| extra.reported.as_ref());
+        self.wanting_report(&self.costs(), reported.map_or_else(UsageReport::default, |(_, noted)| *noted))
     }
 
     /// Ends the lease with what was really used. Less than taken is given back, more becomes debt, also where
@@ -309,10 +414,9 @@ impl<'a> Lease<'a> {
     ///
     /// # Errors
     ///
-    /// [`SettleError`] if the report is not valid, or if the store could not write it down. The lease has ended all the
-    /// same.
+    /// [`LeaseError`] if the report is not valid, or if the store could not write it down. The lease has ended all the same.
     #[inline(always)]
-    pub fn settle(mut self, usage: impl AsDemand) -> Reply<'static, Result<(), SettleError>> {
+    pub fn settle(mut self, usage: impl AsDemand) -> Reply<'static, Result<(), LeaseError>> {
         if !self.is_of_this_process() {
             return self.let_go();
         }
@@ -329,7 +433,7 @@ impl<'a> Lease<'a> {
 
     /// In a place of its own, with nothing to move: the lease stays where it is, and mostly there is nothing to report.
     #[inline]
-    fn settle_bare(&mut self, usage: &impl AsDemand) -> Option<Box<SettleError>> {
+    fn settle_bare(&mut self, usage: &impl AsDemand) -> Option<Box<LeaseError>> {
         let (mut used, mut noted) = (self.taken.amounts(), UsageReport::default());
         let wrong = self.note(0, &self.taken, &mut used, &mut noted, usage);
         if !self.end_packed(&used, noted) {
@@ -353,37 +457,58 @@ impl<'a> Lease<'a> {
     }
 
     #[cold]
-    fn settle_with_extra(mut self, usage: &impl AsDemand) -> Reply<'static, Result<(), SettleError>> {
+    fn settle_with_extra(mut self, usage: &impl AsDemand) -> Reply<'static, Result<(), LeaseError>> {
         let costs = self.costs();
         let (mut used, mut noted) = self.used_so_far(&costs);
         let wrong = self.note(self.foreign(), &costs, &mut used, &mut noted, usage);
         let result = wrong.map_or(Ok(()), |error| Err(*error));
-        if let Some(ended) = self.end_stored(&costs, &used, noted) {
-            return Reply::eager(async move { result.and(ended.await.map_err(SettleError::from)) });
-        }
-        self.end(&costs, &used, noted);
-        Reply::ready(result)
+        self.finish(&costs, &used, noted, result, Lease::commit)
     }
 
-    /// Ends the lease with what was [reported](Lease::report).
+    /// Ends the lease, and in the same way what was taken by [`consume`](Lease::consume).
+    fn finish(
+        mut self,
+        costs: &Costs,
+        used: &[u64],
+        noted: UsageReport,
+        result: Result<(), LeaseError>,
+        end: fn(Lease<'static>) -> Reply<'static, Result<(), LeaseError>>,
+    ) -> Reply<'static, Result<(), LeaseError>> {
+        let consumed =
+            self.extra.0.as_mut().map(|extra| std::mem::take(&mut extra.consumed)).unwrap_or_default();
+        let mut replies: Vec<_> = consumed.into_iter().map(end).collect();
+        match self.end_stored(costs, used, noted) {
+            Some(ended) => replies.push(Reply::eager(async move { Ok(ended.await?) })),
+            None => self.end(costs, used, noted),
+        }
+        if replies.is_empty() {
+            return Reply::ready(result);
+        }
+        Reply::eager(async move {
+            let mut result = result;
+            for reply in replies {
+                result = result.and(reply.await);
+            }
+            result
+        })
+    }
+
+    /// Ends the lease with what was [reported](Lease::report). What was not reported counts as it was taken.
+    ///
+    /// # Cancel safety
+    ///
+    /// When this returns, awaited or not, it has happened, or been sent to the store.
     ///
     /// # Errors
     ///
-    /// [`ReleaseError::Unreported`] names the rates that wanted a report and got none. The lease has ended, and
-    /// they stay charged as they were taken. [`ReleaseError::Store`] if the store could not write it down.
-    pub fn release(mut self) -> Reply<'static, Result<(), ReleaseError>> {
+    /// [`LeaseError::Store`] if the store could not write it down. The lease has ended all the same.
+    pub fn commit(mut self) -> Reply<'static, Result<(), LeaseError>> {
         if !self.is_of_this_process() {
             return self.let_go();
         }
         let costs = self.costs();
         let (used, noted) = self.used_so_far(&costs);
-        let missing = self.unreported(&costs, noted);
-        let result = if missing.is_empty() { Ok(()) } else { Err(ReleaseError::Unreported(missing)) };
-        if let Some(ended) = self.end_stored(&costs, &used, noted) {
-            return Reply::eager(async move { result.and(ended.await.map_err(ReleaseError::from)) });
-        }
-        self.end(&costs, &used, noted);
-        Reply::ready(result)
+        self.finish(&costs, &used, noted, Ok(()), Lease::commit)
     }
 
     /// Ends the lease as if nothing had been taken: for calls that were never made.
@@ -394,17 +519,28 @@ impl<'a> Lease<'a> {
     ///
     /// # Errors
     ///
-    /// The store could not write it down. The lease has ended all the same.
-    pub fn cancel(mut self) -> Reply<'static, Result<(), StoreError>> {
+    /// [`LeaseError::Store`] if the store could not write it down. The lease has ended all the same.
+    pub fn cancel(self) -> Reply<'static, Result<(), LeaseError>> {
         if !self.is_of_this_process() {
             return self.let_go();
         }
         let (costs, unused, noted) = self.nothing_used();
-        if let Some(ended) = self.end_stored(&costs, &unused, noted) {
-            return ended;
+        self.finish(&costs, &unused, noted, Ok(()), Lease::cancel)
+    }
+
+    /// Cancels the lease from where nothing can wait: what has to be sent is sent in the background.
+    pub(crate) fn cancel_detached(&mut self) {
+        self.ends_on_drop.set(false);
+        if !self.is_of_this_process() {
+            return;
         }
-        self.end(&costs, &unused, noted);
-        Reply::ready(Ok(()))
+        let consumed =
+            self.extra.0.as_mut().map(|extra| std::mem::take(&mut extra.consumed)).unwrap_or_default();
+        consumed.into_iter().for_each(|mut lease| lease.cancel_detached());
+        let (costs, unused, noted) = self.nothing_used();
+        if !self.drop_there(&costs, &unused, noted) {
+            self.end(&costs, &unused, noted);
+        }
     }
 
     fn nothing_used(&self) -> (Costs, Vec<u64>, UsageReport) {
@@ -424,7 +560,7 @@ impl<'a> Lease<'a> {
     /// The store could not answer.
     ///
     /// [`lease_ttl`]: crate::LimitSetBuilder::lease_ttl
-    pub fn heartbeat(&self) -> Reply<'_, Result<bool, StoreError>> {
+    pub fn heartbeat(&self) -> Reply<'_, Result<bool, LeaseError>> {
         if !self.is_of_this_process() {
             return Reply::ready(Ok(false));
         }
@@ -522,6 +658,7 @@ impl<'a> Lease<'a> {
         if noted.limits == 0 && self.set().on_drop() == OnDrop::Refund {
             (_, used, noted) = self.nothing_used();
         }
+        // What was consumed since ends by itself, in the same way.
         if !self.drop_there(&costs, &used, noted) {
             self.end(&costs, &used, noted);
         }

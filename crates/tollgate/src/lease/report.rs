@@ -1,9 +1,9 @@
 //! Reports of usage: what a caller reports that a lease has used, and what is wrong with that.
 
-use tollgate_core::{AsDemand, BadAmount, Costs, DemandError, Kind, Limits, Name, Packed};
+use tollgate_core::{AMOUNT_MAX, AsDemand, BadAmount, Costs, DemandError, Kind, Limits, Name, Packed};
 
 use super::Lease;
-use crate::SettleError;
+use crate::LeaseError;
 
 /// What was reported of the use of each limit.
 #[derive(Clone, Copy, Default)]
@@ -68,7 +68,7 @@ impl Lease<'_> {
         used: &mut [u64],
         noted: &mut UsageReport,
         usage: &impl AsDemand,
-    ) -> Option<Box<SettleError>> {
+    ) -> Option<Box<LeaseError>> {
         let (limits, broken) = (self.names(), usage.bad_amount());
         let mut wrong = broken.map(|(name, why)| bad_amount(name, why));
         for (name, amount) in (0..usage.len()).map(|index| usage.part(index)) {
@@ -93,16 +93,37 @@ impl Lease<'_> {
         index: Option<usize>,
         name: &str,
         used: u64,
-    ) -> Option<Box<SettleError>> {
+    ) -> Option<Box<LeaseError>> {
         let Some(index) = index else {
-            return self.set().skip_unknown(name).err().map(|error| Box::new(SettleError::Usage(error)));
+            return self.set().skip_unknown(name).err().map(|error| Box::new(LeaseError::Usage(error)));
         };
         let limit = self.names()[index].name().clone();
-        Some(Box::new(SettleError::TooManyCalls { limit, used, reserved: costs.amount(index) }))
+        Some(Box::new(LeaseError::TooManyCalls { limit, used, reserved: costs.amount(index) }))
+    }
+
+    /// Adds to what was used of each limit, as [`note`](Lease::note) notes it.
+    pub(super) fn note_by<'n>(
+        &self,
+        costs: &Costs,
+        used: &mut [u64],
+        noted: &mut UsageReport,
+        by: impl IntoIterator<Item = (&'n str, i64)>,
+    ) -> Option<Box<LeaseError>> {
+        let mut wrong = None;
+        for (name, by) in by {
+            let index = self.names().index(name).filter(|index| self.foreign() >> index & 1 == 0);
+            let before = index.map_or(0, |index| used[index]);
+            let amount = before.saturating_add_signed(by).min(AMOUNT_MAX);
+            let is_noted = index.is_some_and(|index| noted.note(self.names(), costs, used, index, amount));
+            if !is_noted && wrong.is_none() {
+                wrong = self.refuse(costs, index, name, amount);
+            }
+        }
+        wrong
     }
 
     /// The limits that wanted a report and got none.
-    pub(super) fn unreported(&self, costs: &Costs, noted: UsageReport) -> Vec<Name> {
+    pub(super) fn wanting_report(&self, costs: &Costs, noted: UsageReport) -> Vec<Name> {
         let names = self.names();
         let wants = |index: &usize| {
             costs.is_explicit(*index) && !names[*index].is_resource() && noted.limits >> index & 1 == 0
@@ -112,6 +133,6 @@ impl Lease<'_> {
 }
 
 #[cold]
-fn bad_amount(name: &str, why: BadAmount) -> Box<SettleError> {
-    Box::new(SettleError::Usage(DemandError::BadAmount { name: name.into(), why: Box::new(why) }))
+fn bad_amount(name: &str, why: BadAmount) -> Box<LeaseError> {
+    Box::new(LeaseError::Usage(DemandError::BadAmount { name: name.into(), why: Box::new(why) }))
 }

@@ -6,11 +6,11 @@ use std::time::Duration;
 use tollgate_core::{Denial, Name, Tick};
 use tollgate_store::{LeaseTerm, OpId, Reach, Step, StepOutcome, StoreError, Transaction, TxnOutcome};
 
-use super::lease::{Lease, StoredGrant};
+use super::lease::{LimiterLease, StoredGrant};
 use super::plan::{LimiterRequest, PlannedTake, standing};
 use super::route::Route;
 use super::ticket::detached_term;
-use super::{AcquireError, ChainStatus, Limiter, LimiterShared};
+use super::{ChainStatus, Limiter, LimiterError, LimiterShared};
 use crate::Event;
 use crate::admission::{Admission, AfterDenial, Takes, WaitPolicy, behind};
 use crate::timeout::with_timeout;
@@ -30,7 +30,7 @@ struct AcquireLoop<'a, 'r> {
 
 /// What is to be done next.
 enum LoopStep<'a> {
-    Return(Lease<'a>),
+    Return(LimiterLease<'a>),
     /// The config has changed, or the queue.
     Again,
     /// Until notified, and no later than this.
@@ -39,7 +39,7 @@ enum LoopStep<'a> {
 
 impl Limiter {
     /// Takes all that is requested, or says why not. Waits if the request does.
-    pub(super) async fn take(&self, request: &LimiterRequest<'_>) -> Result<Lease<'_>, AcquireError> {
+    pub(super) async fn take(&self, request: &LimiterRequest<'_>) -> Result<LimiterLease<'_>, LimiterError> {
         let shared = &*self.0;
         if shared.away.is_recent(shared.clock.now())
             && let Some(lease) = self.fall_back(request)
@@ -51,7 +51,7 @@ impl Limiter {
         let turn = Admission::new(&*shared.backend, &shared.namespace, patience);
         let mut trial = AcquireLoop { limiter: self, request, turn, limited_by: None, stale: 0 };
         let taken = trial.run().await;
-        if let Err(AcquireError::TimedOut { .. }) = taken {
+        if let Err(LimiterError::TimedOut { .. }) = taken {
             trial.turn.leave().await;
         }
         drop(trial);
@@ -66,7 +66,7 @@ impl Limiter {
 }
 
 impl<'a> AcquireLoop<'a, '_> {
-    async fn run(&mut self) -> Result<Lease<'a>, AcquireError> {
+    async fn run(&mut self) -> Result<LimiterLease<'a>, LimiterError> {
         loop {
             let plan = match self.limiter.0.plan(self.request).await {
                 Err(error) if error.is_impossible() => {
@@ -92,7 +92,7 @@ impl<'a> AcquireLoop<'a, '_> {
     }
 
     /// Others are ahead.
-    async fn wait_in_line(&mut self, plan: &[PlannedTake]) -> Result<LoopStep<'a>, AcquireError> {
+    async fn wait_in_line(&mut self, plan: &[PlannedTake]) -> Result<LoopStep<'a>, LimiterError> {
         if let AfterDenial::Wait(due) = self.turn.in_line() {
             return Ok(LoopStep::Wait(due));
         }
@@ -100,7 +100,7 @@ impl<'a> AcquireLoop<'a, '_> {
         Err(self.refuse(standing))
     }
 
-    async fn ask_store(&mut self, plan: Vec<PlannedTake>) -> Result<LoopStep<'a>, AcquireError> {
+    async fn ask_store(&mut self, plan: Vec<PlannedTake>) -> Result<LoopStep<'a>, LimiterError> {
         let shared = self.shared();
         let term = shared.term(self.request, &plan);
         let applied = match shared.apply_takes(&plan, term, Some(&self.turn)).await {
@@ -129,7 +129,7 @@ impl<'a> AcquireLoop<'a, '_> {
         }
     }
 
-    fn denied(&mut self, plan: &[PlannedTake], denials: Vec<Denial>) -> Result<LoopStep<'a>, AcquireError> {
+    fn denied(&mut self, plan: &[PlannedTake], denials: Vec<Denial>) -> Result<LoopStep<'a>, LimiterError> {
         let takes: Vec<Takes<'_>> = plan.iter().map(PlannedTake::takes).collect();
         let turned = self.turn.denied(&takes, &denials)?;
         if let AfterDenial::Deny = turned {
@@ -145,21 +145,26 @@ impl<'a> AcquireLoop<'a, '_> {
         })
     }
 
-    fn refuse(&self, standing: Box<ChainStatus>) -> AcquireError {
+    fn refuse(&self, standing: Box<ChainStatus>) -> LimiterError {
         let slowest = standing.limited_by().map(|(_, status)| status.limit().name().clone());
         self.shared().reporter.report_if_watched(&Event::Denied { limit: slowest.as_ref() });
         if self.request.waits {
-            return AcquireError::TimedOut { standing, waited: self.turn.so_far() };
+            return LimiterError::TimedOut { status: standing, waited: self.turn.so_far() };
         }
-        AcquireError::Refused(standing)
+        LimiterError::Denied(standing)
     }
 
-    fn admit(&mut self, plan: Vec<PlannedTake>, done: &[StepOutcome], term: Option<LeaseTerm>) -> Lease<'a> {
+    fn admit(
+        &mut self,
+        plan: Vec<PlannedTake>,
+        done: &[StepOutcome],
+        term: Option<LeaseTerm>,
+    ) -> LimiterLease<'a> {
         let shared = self.shared();
         let waited = self.turn.waited();
         shared.pin_route(self.request, &plan);
         let stored = StoredGrant::new(shared, self.request, plan, done, term);
-        let lease = Lease::stored(self.limiter, stored, waited);
+        let lease = LimiterLease::stored(self.limiter, stored, waited);
         if let Some(duration) = waited {
             shared.reporter.report_if_watched(&Event::Waited { limit: self.limited_by.as_ref(), duration });
         }

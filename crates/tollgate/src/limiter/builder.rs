@@ -24,7 +24,7 @@ pub enum Heartbeats {
     /// clock, keeps what it holds.
     #[default]
     Automatic,
-    /// The holder itself, by [`Lease::heartbeat`](super::Lease::heartbeat): one that hangs loses what it holds.
+    /// The holder itself, by [`LimiterLease::heartbeat`](super::LimiterLease::heartbeat): one that hangs loses what it holds.
     Manual,
 }
 
@@ -55,7 +55,7 @@ impl LimiterBuilder {
             local_share: 50,
             lease_ttl: outlives_holders.then(|| Span::covering(LEASE_TTL)),
             heartbeats: Heartbeats::default(),
-            on_drop: OnDrop::Refund,
+            on_drop: OnDrop::default(),
             waiters_max: WAITERS_MAX,
         };
         LimiterBuilder { catalog, observer: None, settings }
@@ -79,7 +79,7 @@ impl LimiterBuilder {
     }
 
     /// How long the store may take to answer before it counts as away. By default [`STORE_TIMEOUT`].
-    pub fn timeout(self, timeout: Duration) -> LimiterBuilder {
+    pub fn store_timeout(self, timeout: Duration) -> LimiterBuilder {
         self.with(|settings| settings.timeout = timeout)
     }
 
@@ -94,7 +94,7 @@ impl LimiterBuilder {
         self.with(|settings| settings.heartbeats = heartbeats)
     }
 
-    /// What happens to a lease that is dropped without a word. By default everything is given back.
+    /// What happens to a lease that is dropped without an end. See [`OnDrop`].
     pub fn on_drop(self, on_drop: OnDrop) -> LimiterBuilder {
         self.with(|settings| settings.on_drop = on_drop)
     }

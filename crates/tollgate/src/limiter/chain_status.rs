@@ -80,7 +80,9 @@ impl fmt::Display for ChainStatus {
         match self.limited_by() {
             Some((part, _)) => write!(f, "{} on {}: {}", part.entity, part.resource, part.denial),
             None if self.passes() => f.write_str("it passes"),
-            None => f.write_str("no limit refuses, but others are ahead"),
+            None => f.write_str("no limit denies it, but others are ahead"),
         }
     }
 }
+
+impl std::error::Error for ChainStatus {}

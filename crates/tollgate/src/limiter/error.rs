@@ -9,15 +9,15 @@ use super::ChainStatus;
 /// Why a limiter gave no lease.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[non_exhaustive]
-pub enum AcquireError {
-    /// A limit refuses, now. Nothing was taken from any entity.
-    #[error("refused: {0}")]
-    Refused(Box<ChainStatus>),
+pub enum LimiterError {
+    /// A limit denies it, now. Nothing was taken from any entity.
+    #[error("denied: {0}")]
+    Denied(Box<ChainStatus>),
     /// Not admitted in time. Returned at once if it can be known at once.
-    #[error("not admitted in time, after waiting {waited:?}: {standing}")]
+    #[error("not admitted in time, after waiting {waited:?}: {status}")]
     TimedOut {
-        /// What refuses, and how long it would have taken.
-        standing: Box<ChainStatus>,
+        /// What denied it, and how long it would have taken.
+        status: Box<ChainStatus>,
         /// How long the caller waited.
         waited: Duration,
     },
@@ -48,53 +48,38 @@ pub enum AcquireError {
     Store(StoreError),
 }
 
-impl AcquireError {
-    /// Why it was refused, if it was.
-    pub fn refusal(&self) -> Option<&ChainStatus> {
+impl LimiterError {
+    /// Why it was denied, if it was.
+    pub fn denial(&self) -> Option<&ChainStatus> {
         match self {
-            AcquireError::Refused(standing) | AcquireError::TimedOut { standing, .. } => Some(standing),
+            LimiterError::Denied(status) | LimiterError::TimedOut { status, .. } => Some(status),
             _ => None,
         }
     }
 
     /// Whether the demand can never be met under the limits that are stored, however long the caller waits.
     pub fn is_impossible(&self) -> bool {
-        matches!(self, AcquireError::Demand { why: DemandError::Impossible { .. }, .. })
+        matches!(self, LimiterError::Demand { why: DemandError::Impossible { .. }, .. })
     }
 
     /// Whether the store was away, rather than saying no.
     pub fn is_unavailable(&self) -> bool {
-        matches!(self, AcquireError::Store(StoreError::Unavailable(..)))
+        matches!(self, LimiterError::Store(StoreError::Unavailable(..)))
     }
 }
 
-impl From<StoreError> for AcquireError {
-    fn from(error: StoreError) -> AcquireError {
-        AcquireError::Store(error)
+impl From<StoreError> for LimiterError {
+    fn from(error: StoreError) -> LimiterError {
+        LimiterError::Store(error)
     }
 }
 
 /// That the store is away is one thing, wherever it was noticed.
-impl From<CatalogError> for AcquireError {
-    fn from(error: CatalogError) -> AcquireError {
+impl From<CatalogError> for LimiterError {
+    fn from(error: CatalogError) -> LimiterError {
         match error {
-            CatalogError::Store(error) => AcquireError::Store(error),
-            other => AcquireError::Catalog(other),
+            CatalogError::Store(error) => LimiterError::Store(error),
+            other => LimiterError::Catalog(other),
         }
     }
-}
-
-/// What was wrong with a report of usage, or why it could not be written.
-#[derive(Clone, Debug, PartialEq, thiserror::Error)]
-#[non_exhaustive]
-pub enum LeaseError {
-    /// The report is not valid. Nothing of it was noted.
-    #[error(transparent)]
-    Usage(#[from] DemandError),
-    /// The lease is for other resources.
-    #[error("the lease is not for resource {0:?}, but for {1}")]
-    OtherResource(String, String),
-    /// The store could not write it down. The lease has ended all the same.
-    #[error(transparent)]
-    Store(#[from] StoreError),
 }

@@ -6,7 +6,7 @@ use tollgate_core::{AsDemand, Demand};
 use tollgate_store::Reply;
 
 use super::plan::{AnyDemand, LimiterRequest};
-use super::{AcquireError, ChainStatus, Limiter};
+use super::{ChainStatus, Limiter, LimiterError};
 
 impl Limiter {
     /// How every limit of the entity and of its parents stands. Changes nothing.
@@ -18,10 +18,10 @@ impl Limiter {
         &'a self,
         entity: &'a str,
         resource: &'a str,
-    ) -> Reply<'a, Result<ChainStatus, AcquireError>> {
+    ) -> Reply<'a, Result<ChainStatus, LimiterError>> {
         Reply::later(async move {
             let chain = self.0.route(entity, resource).await?;
-            let asked: Demand<'_> =
+            let asked: Demand =
                 chain.chain.links[0].limits.iter().map(|limit| (limit.name().as_str(), 0_u64)).collect();
             self.stand(entity, resource, &asked).await
         })
@@ -38,7 +38,7 @@ impl Limiter {
         entity: &'a str,
         resource: &'a str,
         demand: D,
-    ) -> Reply<'a, Result<ChainStatus, AcquireError>>
+    ) -> Reply<'a, Result<ChainStatus, LimiterError>>
     where
         D: AsDemand + Send + Sync + 'a,
     {
@@ -55,7 +55,7 @@ impl Limiter {
         &'a self,
         entity: &'a str,
         demands: Vec<(&'a str, D)>,
-    ) -> Reply<'a, Result<ChainStatus, AcquireError>>
+    ) -> Reply<'a, Result<ChainStatus, LimiterError>>
     where
         D: AsDemand + Send + Sync + 'a,
     {
@@ -76,7 +76,7 @@ impl Limiter {
         entity: &'a str,
         resource: &'a str,
         demand: D,
-    ) -> Reply<'a, Result<Option<Duration>, AcquireError>>
+    ) -> Reply<'a, Result<Option<Duration>, LimiterError>>
     where
         D: AsDemand + Send + Sync + 'a,
     {
@@ -88,11 +88,11 @@ impl Limiter {
         entity: &str,
         resource: &str,
         demand: &(dyn AsDemand + Send + Sync),
-    ) -> Result<ChainStatus, AcquireError> {
+    ) -> Result<ChainStatus, LimiterError> {
         self.stand_all(LimiterRequest::now(entity, vec![(resource, demand)])).await
     }
 
-    async fn stand_all(&self, request: LimiterRequest<'_>) -> Result<ChainStatus, AcquireError> {
+    async fn stand_all(&self, request: LimiterRequest<'_>) -> Result<ChainStatus, LimiterError> {
         let shared = &self.0;
         let plan = shared.plan(&request).await?;
         Ok(*shared.stand(&request, &plan).await?)

@@ -4,21 +4,22 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use tollgate_core::{AsDemand, Costs, Name, Packed, Tick};
+use tollgate_core::{AsDemand, Costs, Limits, Name, Packed, Tick};
 use tollgate_store::{LeaseTerm, LocalBucket, Reply, StepOutcome, StoreError, TxnOutcome, generation};
 
 use super::plan::{LimiterRequest, PlannedTake};
 use super::route::Route;
 use super::settle::Deltas;
 use super::ticket::Ticket;
-use super::{AcquireError, LeaseError, Limiter, LimiterShared};
+use super::{Limiter, LimiterError, LimiterShared};
+use crate::LeaseError;
 use crate::heartbeat::Heartbeat;
 
 /// What an admitted caller holds, until it is settled, committed, cancelled or dropped. Whatever happens, it counts once.
 ///
-/// Dropped without a word, by an error that returns early, a panic or a cancelled task, it gives back all that was taken,
-/// and adjustments made before are not applied; [`on_drop`](super::LimiterBuilder::on_drop) can change that. It belongs to the
-/// process that took it: after a `fork` its copy in the child does nothing, however it ends there.
+/// Dropped without an end, by an early return, a panic or a cancelled task, it frees its resources, and what was reserved stays
+/// charged, because the call may have been made; [`on_drop`](super::LimiterBuilder::on_drop) can change that, and
+/// [`run`](crate::Acquire::run) gives everything back. It belongs to the process that took it: after a `fork` its copy in the child does nothing, however it ends there.
 ///
 /// ```
 /// use tollgate::{demand, Level, Limit, Limiter, Limits};
@@ -33,8 +34,8 @@ use crate::heartbeat::Heartbeat;
 /// assert_eq!(limiter.available("user-1", "gpt-4").wait()?.available("tpm"), Some(-1_000));
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
-#[must_use = "a lease that is dropped at once gives back what was taken"]
-pub struct Lease<'a> {
+#[must_use = "a lease that is dropped at once frees its resources and keeps the rest charged"]
+pub struct LimiterLease<'a> {
     limiter: LeaseSource<'a>,
     pub(super) grant: LimiterGrant,
     pub(super) extra: Option<Box<LeaseExtra>>,
@@ -67,7 +68,7 @@ pub(super) enum LimiterGrant {
 
 /// What was taken from the buckets of a store.
 pub(super) struct StoredGrant {
-    /// What was taken at once, first at the beginning and then by [`Lease::consume`].
+    /// What was taken at once, first at the beginning and then by [`LimiterLease::consume`].
     pub(super) groups: Vec<Vec<HeldTake>>,
     pub(super) resources: Vec<Box<str>>,
     pub(super) entity: Box<str>,
@@ -226,11 +227,16 @@ fn remarks(plan: &[PlannedTake], done: &[StepOutcome]) -> Vec<Name> {
     plan.iter().zip(done).flat_map(of_step).collect()
 }
 
-impl<'a> Lease<'a> {
+impl<'a> LimiterLease<'a> {
     #[inline]
-    pub(super) fn pinned(limiter: &'a Limiter, route: Arc<Route>, at: Tick, taken: Packed) -> Lease<'a> {
+    pub(super) fn pinned(
+        limiter: &'a Limiter,
+        route: Arc<Route>,
+        at: Tick,
+        taken: Packed,
+    ) -> LimiterLease<'a> {
         let grant = LimiterGrant::Pinned { route, at, taken };
-        Lease {
+        LimiterLease {
             limiter: LeaseSource::Borrowed(limiter),
             grant,
             extra: None,
@@ -239,16 +245,26 @@ impl<'a> Lease<'a> {
         }
     }
 
-    pub(super) fn stored(limiter: &'a Limiter, stored: StoredGrant, waited: Option<Duration>) -> Lease<'a> {
+    pub(super) fn stored(
+        limiter: &'a Limiter,
+        stored: StoredGrant,
+        waited: Option<Duration>,
+    ) -> LimiterLease<'a> {
         let extra =
             waited.map(|waited| Box::new(LeaseExtra { waited: Some(waited), ..LeaseExtra::default() }));
         let grant = LimiterGrant::Stored(Box::new(stored));
-        Lease { limiter: LeaseSource::Borrowed(limiter), grant, extra, is_open: true, process: generation() }
+        LimiterLease {
+            limiter: LeaseSource::Borrowed(limiter),
+            grant,
+            extra,
+            is_open: true,
+            process: generation(),
+        }
     }
 
-    pub(super) fn nothing(limiter: &'a Limiter) -> Lease<'a> {
+    pub(super) fn nothing(limiter: &'a Limiter) -> LimiterLease<'a> {
         let (limiter, grant) = (LeaseSource::Borrowed(limiter), LimiterGrant::Nothing);
-        Lease { limiter, grant, extra: None, is_open: true, process: generation() }
+        LimiterLease { limiter, grant, extra: None, is_open: true, process: generation() }
     }
 
     /// Whether this process took it. In a process that was forked off since, the lease is a copy that does nothing.
@@ -277,8 +293,8 @@ impl<'a> Lease<'a> {
     }
 
     /// The same lease, free of the borrow, to be sent to another thread or task.
-    pub fn into_owned(mut self) -> Lease<'static> {
-        Lease {
+    pub fn into_owned(mut self) -> LimiterLease<'static> {
+        LimiterLease {
             limiter: LeaseSource::Owned(self.limiter().clone()),
             grant: std::mem::replace(&mut self.grant, LimiterGrant::Nothing),
             extra: self.extra.take(),
@@ -310,23 +326,26 @@ impl<'a> Lease<'a> {
         }
     }
 
-    /// What was taken of a limit of the resource of the call; `None` if nothing was.
+    /// What was taken of a limit of the resource of the call, by [`consume`](LimiterLease::consume) as well; `None` if nothing
+    /// was.
     pub fn reserved(&self, limit: &str) -> Option<u64> {
-        let (limits, costs) = match &self.grant {
-            LimiterGrant::Pinned { route, taken, .. } => {
+        let taken = |limits: &Limits, costs: &Costs| {
+            let index = limits.index(limit)?;
+            costs.takes(index).then(|| costs.amount(index))
+        };
+        match &self.grant {
+            LimiterGrant::Pinned { route, taken: packed, .. } => {
                 let limits = &route.chain.links[0].limits;
                 let mut costs = Costs::none(limits.len());
-                costs.unpack(taken);
-                (limits, costs)
+                costs.unpack(packed);
+                taken(limits, &costs)
             }
             LimiterGrant::Stored(stored) => {
-                let first = &stored.groups.first()?.first()?.planned;
-                (first.limits(), first.costs.clone())
+                let own = stored.groups.iter().filter_map(|group| group.first()).map(|held| &held.planned);
+                own.filter_map(|planned| taken(planned.limits(), &planned.costs)).reduce(|a, b| a + b)
             }
-            LimiterGrant::Nothing => return None,
-        };
-        let index = limits.index(limit)?;
-        costs.takes(index).then(|| costs.amount(index))
+            LimiterGrant::Nothing => None,
+        }
     }
 
     /// The entity and the resource of the call; `None` if nothing was taken, because the store was away.
@@ -351,7 +370,8 @@ impl<'a> Lease<'a> {
         }
     }
 
-    /// Takes more for the same entity and resource, all or nothing, and holds it like the rest.
+    /// Takes more for the same entity and resource, all or nothing, now, and holds it like the rest. Only what the demand names is
+    /// taken: no further call and no further resource. What is reported later is counted against what was taken at first.
     ///
     /// # Cancel safety
     ///
@@ -359,8 +379,8 @@ impl<'a> Lease<'a> {
     ///
     /// # Errors
     ///
-    /// As [`Limiter::acquire`]; the lease is as it was.
-    pub fn consume<'l, D>(&'l mut self, demand: D) -> Reply<'l, Result<(), AcquireError>>
+    /// As [`Limiter::try_acquire`], with a denial as [`LimiterError::Denied`]; the lease is as it was.
+    pub fn consume<'l, D>(&'l mut self, demand: D) -> Reply<'l, Result<(), LimiterError>>
     where
         D: AsDemand + Send + Sync + 'l,
     {
@@ -374,14 +394,15 @@ impl<'a> Lease<'a> {
             let resource = stored.resources[0].clone();
             let demands = vec![(&*resource, &demand as _)];
             let request = LimiterRequest::now(&stored.entity, demands);
-            let plan = limiter.0.plan(&request).await?;
+            let mut plan = limiter.0.plan(&request).await?;
+            plan.iter_mut().for_each(|planned| planned.costs = planned.costs.named());
             match limiter.0.apply_takes(&plan, stored.term, None).await? {
                 TxnOutcome::Done(done) => {
                     stored.groups.push(hold(&limiter.0, plan, &done));
                     Ok(())
                 }
                 TxnOutcome::Denied(denials) => {
-                    Err(AcquireError::Refused(super::plan::standing(&request, &plan, denials)))
+                    Err(LimiterError::Denied(super::plan::standing(&request, &plan, denials)))
                 }
                 _ => {
                     Err(StoreError::BadCall("limits have changed; end the lease and take another".into())
@@ -412,7 +433,7 @@ impl<'a> Lease<'a> {
 
     /// Returns whether the resources are known to be lost: the holder was silent for too long, or they were taken from
     /// it on purpose, and they may be another holder's now. Heartbeats find out, and an
-    /// [observer](super::LimiterBuilder::observer) is notified. What is [settled](Lease::settle) counts all the same.
+    /// [observer](super::LimiterBuilder::observer) is notified. What is [settled](LimiterLease::settle) counts all the same.
     pub fn lost(&self) -> bool {
         let LimiterGrant::Stored(stored) = &self.grant else { return false };
         stored.heart.as_ref().is_some_and(|heart| heart.is_lost())
@@ -426,9 +447,9 @@ impl<'a> Lease<'a> {
     }
 }
 
-impl fmt::Debug for Lease<'_> {
+impl fmt::Debug for LimiterLease<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mut shown = f.debug_struct("Lease");
+        let mut shown = f.debug_struct("LimiterLease");
         match &self.grant {
             LimiterGrant::Pinned { route, at, .. } => {
                 shown.field("entity", &route.entity()).field("resource", &route.resource()).field("at", at)

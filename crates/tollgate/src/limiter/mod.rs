@@ -28,15 +28,15 @@ use tollgate_catalog::{Catalog, CatalogError, EntityChain, OnUnavailable, Regist
 use tollgate_core::{AsDemand, Span};
 use tollgate_store::{Backend, Clock, Memory, PerProcess, Reply, generation};
 
-use crate::OnDrop;
 use crate::fallback::StoreHealth;
 use crate::observe::Reporter;
+use crate::{Acquire, OnDrop, TryAcquire};
 
-pub use acquire::{Acquire, Attempt, TryAcquire};
+pub use acquire::EntityDemand;
 pub use builder::{Heartbeats, LEASE_TTL, LimiterBuilder, STORE_TIMEOUT};
 pub use chain_status::{ChainStatus, LinkStatus};
-pub use error::{AcquireError, LeaseError};
-pub use lease::Lease;
+pub use error::LimiterError;
+pub use lease::LimiterLease;
 pub use plan::RESOURCES_MAX;
 pub use settle::LeaseEnd;
 pub use ticket::{TicketEnd, TicketError};
@@ -56,8 +56,8 @@ pub use ticket::{TicketEnd, TicketError};
 ///
 /// let lease = limiter.acquire("key-1", "gpt-4", demand! { tpm: 60 }).wait()?;
 /// lease.commit().wait()?;
-/// let refused = limiter.acquire("key-1", "gpt-4", demand! { tpm: 60 }).wait().unwrap_err();
-/// let (whose, limit) = refused.refusal().unwrap().limited_by().unwrap();
+/// let denied = limiter.try_acquire("key-1", "gpt-4", demand! { tpm: 60 }).wait()?.denied().unwrap();
+/// let (whose, limit) = denied.limited_by().unwrap();
 /// assert_eq!((whose.entity.as_str(), limit.available()), ("key-1", 20));
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
@@ -129,8 +129,8 @@ impl Limiter {
         &self.0.catalog
     }
 
-    /// Takes the demand from the entity and, where it cascades, from its parents, all or nothing: now, or within the
-    /// [timeout](Acquire::timeout) if one is set.
+    /// Takes the demand from the entity and, where it cascades, from its parents, all or nothing, now; or says which limit of
+    /// which entity denies it, and when it would not. Never waits, and never overtakes callers that do.
     ///
     /// It is written when this answers, so that all callers see it.
     ///
@@ -140,51 +140,43 @@ impl Limiter {
     ///
     /// # Errors
     ///
-    /// [`AcquireError::Refused`] with the status of every limit of every entity, [`AcquireError::TimedOut`] if there is a
-    /// timeout; a demand that can never fit, an unknown
-    /// limit, something that is disabled, no limits at all; and a store that is away, if the policy is to block.
+    /// A demand that can never fit, an unknown limit, an entity or resource that is disabled, no limits at all; and a store
+    /// that does not answer, if the policy is to block. A denial is not an error.
     #[inline(always)]
-    pub fn acquire<'a, D>(&'a self, entity: &'a str, resource: &'a str, demand: D) -> Acquire<'a, D>
+    pub fn try_acquire<'a, D>(
+        &'a self,
+        entity: &'a str,
+        resource: &'a str,
+        demand: D,
+    ) -> TryAcquire<'a, Limiter, EntityDemand<'a, D>>
     where
         D: AsDemand + Send + Sync + 'a,
     {
-        Acquire::new(self, entity, resource, demand)
+        TryAcquire::new(self, EntityDemand::new(entity, resource, demand))
     }
 
-    /// As [`acquire`](Limiter::acquire), but waits its turn until it is admitted: in the order of arrival for each
-    /// bucket, and for at most the timeout if one is set.
+    /// As [`try_acquire`](Limiter::try_acquire), but waits until it is admitted: in the order of arrival for each bucket, and
+    /// for as long as the [timeout](Acquire::timeout) or the [deadline](Acquire::deadline) says, if there is one.
     ///
     /// # Cancel safety
     ///
-    /// Dropping it at any time leaves no trace, and the next is looked at.
+    /// Dropping it at any time leaves no trace, and the next waiter is considered.
     ///
     /// # Errors
     ///
-    /// As [`acquire`](Limiter::acquire), with [`AcquireError::TimedOut`] in place of a refusal, and
-    /// [`AcquireError::QueueFull`].
+    /// As [`try_acquire`](Limiter::try_acquire), [`LimiterError::TimedOut`] with the status of every limit of every entity, and
+    /// [`LimiterError::QueueFull`].
     #[inline(always)]
-    pub fn acquire_wait<'a, D>(&'a self, entity: &'a str, resource: &'a str, demand: D) -> Acquire<'a, D>
+    pub fn acquire<'a, D>(
+        &'a self,
+        entity: &'a str,
+        resource: &'a str,
+        demand: D,
+    ) -> Acquire<'a, Limiter, EntityDemand<'a, D>>
     where
         D: AsDemand + Send + Sync + 'a,
     {
-        Acquire::new(self, entity, resource, demand).patient()
-    }
-
-    /// As [`acquire`](Limiter::acquire), with the refusal as a value.
-    ///
-    /// # Cancel safety
-    ///
-    /// Dropping it at any time leaves nothing taken.
-    ///
-    /// # Errors
-    ///
-    /// As [`acquire`](Limiter::acquire), refusal aside.
-    #[inline(always)]
-    pub fn try_acquire<'a, D>(&'a self, entity: &'a str, resource: &'a str, demand: D) -> TryAcquire<'a, D>
-    where
-        D: AsDemand + Send + Sync + 'a,
-    {
-        TryAcquire::new(Acquire::new(self, entity, resource, demand))
+        Acquire::new(self, EntityDemand::new(entity, resource, demand))
     }
 
     /// How many callers of this process wait for buckets of the store.

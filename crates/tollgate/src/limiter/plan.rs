@@ -9,7 +9,7 @@ use tollgate_store::{BucketRef, Key, LeaseTerm, Op, Priority, Step, TxnOutcome};
 
 use super::chain_status::LinkStatus;
 use super::route::Route;
-use super::{AcquireError, ChainStatus, LimiterShared};
+use super::{ChainStatus, LimiterError, LimiterShared};
 use crate::admission::Takes;
 use crate::timeout::with_timeout;
 
@@ -220,7 +220,7 @@ impl LimiterShared {
     }
 
     /// What the request takes from whom. Nothing has been asked of any bucket yet.
-    pub(super) async fn plan(&self, request: &LimiterRequest<'_>) -> Result<Vec<PlannedTake>, AcquireError> {
+    pub(super) async fn plan(&self, request: &LimiterRequest<'_>) -> Result<Vec<PlannedTake>, LimiterError> {
         check_resources(&request.demands)?;
         let mut plan = Vec::new();
         for (resource, (name, demand)) in request.demands.iter().enumerate() {
@@ -235,7 +235,7 @@ impl LimiterShared {
             for link in 0..chain.links.len() {
                 let given = given.filter(|_| link == 0).cloned();
                 let limits = given.as_ref().unwrap_or(&chain.links[link].limits);
-                let costs = costs_of(limits, link, demand).map_err(|why| AcquireError::Demand {
+                let costs = costs_of(limits, link, demand).map_err(|why| LimiterError::Demand {
                     entity: chain.links[link].entity.clone(),
                     resource: (*name).into(),
                     why,
@@ -255,13 +255,13 @@ pub(super) fn costs_of(limits: &Limits, link: usize, demand: &impl AsDemand) -> 
     limits.impossible(&costs).map_or(Ok(costs), Err)
 }
 
-fn check_resources(demands: &[(&str, AnyDemand<'_>)]) -> Result<(), AcquireError> {
+fn check_resources(demands: &[(&str, AnyDemand<'_>)]) -> Result<(), LimiterError> {
     if demands.len() > RESOURCES_MAX {
-        return Err(AcquireError::TooManyResources(demands.len()));
+        return Err(LimiterError::TooManyResources(demands.len()));
     }
     for (index, (name, _)) in demands.iter().enumerate() {
         if demands[..index].iter().any(|(other, _)| other == name) {
-            return Err(AcquireError::ResourceTwice((*name).into()));
+            return Err(LimiterError::ResourceTwice((*name).into()));
         }
     }
     Ok(())

@@ -4,11 +4,11 @@ use tollgate_core::{AMOUNT_MAX, AsDemand, Costs, DemandError, Limits, Name, Pack
 use tollgate_store::records::{RecordsError, Write};
 use tollgate_store::{BucketRef, LocalBucket, Op, OpId, Reply, Step, StoreError, Transaction};
 
-use super::lease::{HeldTake, Lease, LimiterGrant, StoredGrant};
+use super::LimiterShared;
+use super::lease::{HeldTake, LimiterGrant, LimiterLease, StoredGrant};
 use super::ticket::Ticket;
-use super::{LeaseError, LimiterShared};
 use crate::timeout::with_timeout;
-use crate::{Event, OnDrop};
+use crate::{Event, LeaseError, OnDrop};
 
 /// By how much the use of limits differs from what was taken: the resource by its place, the limit by its name.
 #[derive(Default)]
@@ -37,7 +37,7 @@ pub enum LeaseEnd {
     Cancel,
 }
 
-impl Lease<'_> {
+impl LimiterLease<'_> {
     /// Ends the lease with what was really used of the resource of the call. Less than taken is given back, more becomes
     /// debt, and what is not named counts as it was taken or adjusted. Every entity it was charged to is settled.
     ///
@@ -47,7 +47,7 @@ impl Lease<'_> {
     ///
     /// # Errors
     ///
-    /// [`LeaseError::Usage`] if the report is not valid: the lease ends as it was taken and adjusted before.
+    /// [`LeaseError::Usage`] if the report is not valid. The lease has ended all the same, with what is valid in it.
     #[inline]
     pub fn settle<D: AsDemand>(mut self, usage: D) -> Reply<'static, Result<(), LeaseError>> {
         if !self.is_of_this_process() {
@@ -88,20 +88,20 @@ impl Lease<'_> {
         Some(Ok(()))
     }
 
-    /// Notes what was used of the resource of the call, to count when the lease ends. The last word on a limit counts.
+    /// Notes what was used of the resource of the call, to count when the lease ends. The last report of a limit counts.
     ///
     /// # Errors
     ///
-    /// [`LeaseError::Usage`]; nothing was noted.
+    /// [`LeaseError::Usage`] if the report is not valid; what is valid in it is noted all the same.
     pub fn report<D: AsDemand>(&mut self, usage: D) -> Result<(), LeaseError> {
         self.report_at(0, &usage)
     }
 
-    /// As [`report`](Lease::report), for another of the resources that were taken together.
+    /// As [`report`](LimiterLease::report), for another of the resources that were taken together.
     ///
     /// # Errors
     ///
-    /// [`LeaseError`]; nothing was noted.
+    /// As [`report`](LimiterLease::report), and [`LeaseError::OtherResource`].
     pub fn report_for<D: AsDemand>(&mut self, resource: &str, usage: D) -> Result<(), LeaseError> {
         let Some(stored) = self.as_stored() else { return Ok(()) };
         let resource = stored.resource_index(resource)?;
@@ -109,32 +109,36 @@ impl Lease<'_> {
     }
 
     fn report_at(&mut self, resource: usize, usage: &impl AsDemand) -> Result<(), LeaseError> {
-        if let Some((name, why)) = usage.bad_amount() {
-            return Err(DemandError::BadAmount { name: name.into(), why: Box::new(why) }.into());
-        }
-        let parts = (0..usage.len()).map(|index| usage.part(index));
-        self.note(
+        let bad = usage.bad_amount();
+        // An invalid amount reads as 0. Beside one, a 0 says nothing, and what was reserved stays charged.
+        let parts =
+            (0..usage.len()).map(|index| usage.part(index)).filter(|part| part.1 > 0 || bad.is_none());
+        let noted = self.note(
             resource,
             parts.map(|(name, amount)| (name.as_str(), i128::from(amount))),
             |reserved, _, used| used - reserved,
-        )
+        );
+        match bad {
+            Some((name, why)) => Err(DemandError::BadAmount { name: name.into(), why: Box::new(why) }.into()),
+            None => noted,
+        }
     }
 
-    /// Adds to what was used of the resource of the call, to count when the lease ends. Never refused: what is used beyond
+    /// Adds to what was used of the resource of the call, to count when the lease ends. Never denied: what is used beyond
     /// what there is becomes debt. A negative amount gives back, down to nothing used.
     ///
     /// # Errors
     ///
-    /// [`LeaseError::Usage`] for a name that is no limit; nothing was noted.
+    /// [`LeaseError::Usage`] for a name that is no limit; what is valid is noted all the same.
     pub fn adjust<'n>(&mut self, by: impl IntoIterator<Item = (&'n str, i64)>) -> Result<(), LeaseError> {
         self.adjust_at(0, by)
     }
 
-    /// As [`adjust`](Lease::adjust), for another of the resources that were taken together.
+    /// As [`adjust`](LimiterLease::adjust), for another of the resources that were taken together.
     ///
     /// # Errors
     ///
-    /// [`LeaseError`]; nothing was noted.
+    /// As [`report`](LimiterLease::report), and [`LeaseError::OtherResource`].
     pub fn adjust_for<'n>(
         &mut self,
         resource: &str,
@@ -152,19 +156,6 @@ impl Lease<'_> {
     ) -> Result<(), LeaseError> {
         let by = by.into_iter().map(|(name, amount)| (name, i128::from(amount)));
         self.note(resource, by, |reserved, before, amount| (before + amount).max(-reserved))
-    }
-
-    /// Gives part of what was taken back when the lease ends: as [`adjust`](Lease::adjust) by less than nothing.
-    ///
-    /// # Errors
-    ///
-    /// [`LeaseError::Usage`]; nothing was noted.
-    pub fn release<D: AsDemand>(&mut self, unused: D) -> Result<(), LeaseError> {
-        let parts = (0..unused.len()).map(|index| unused.part(index));
-        let by: Vec<(String, i128)> =
-            parts.map(|(name, amount)| (name.as_str().into(), -i128::from(amount))).collect();
-        let by = by.iter().map(|(name, amount)| (name.as_str(), *amount));
-        self.note(0, by, |reserved, before, amount| (before + amount).max(-reserved))
     }
 
     /// Notes what `change` makes of what was reserved, noted before, and said.
@@ -287,17 +278,30 @@ impl Lease<'_> {
         true
     }
 
-    /// Ends a lease that was dropped. Never blocks: what has to be sent is sent in the background.
+    /// Ends a lease that was dropped.
     #[cold]
     fn end_on_drop(&mut self) {
         if !self.is_of_this_process() {
             return;
         }
-        self.stop_beating();
+        let is_reported = self.extra.as_ref().is_some_and(|extra| !extra.deltas.0.is_empty());
         let ending = match self.shared().settings.on_drop {
-            OnDrop::Keep => LeaseEnd::Commit,
-            OnDrop::Refund => LeaseEnd::Cancel,
+            OnDrop::Refund if !is_reported => LeaseEnd::Cancel,
+            OnDrop::Keep | OnDrop::Refund => LeaseEnd::Commit,
         };
+        self.end_detached(ending);
+    }
+
+    /// Cancels the lease from where nothing can wait.
+    pub(crate) fn cancel_detached(&mut self) {
+        if std::mem::take(&mut self.is_open) && self.is_of_this_process() {
+            self.end_detached(LeaseEnd::Cancel);
+        }
+    }
+
+    /// Ends the lease. Never blocks: what has to be sent is sent in the background.
+    fn end_detached(&mut self, ending: LeaseEnd) {
+        self.stop_beating();
         if let LimiterGrant::Pinned { route, at, taken } = &self.grant
             && let Some(pin) = route.only_pin()
         {
@@ -324,7 +328,7 @@ impl Lease<'_> {
     }
 }
 
-impl Drop for Lease<'_> {
+impl Drop for LimiterLease<'_> {
     #[inline]
     fn drop(&mut self) {
         if self.is_open {
@@ -349,17 +353,16 @@ impl StoredGrant {
     ) -> Result<(), LeaseError> {
         let first = self.groups.iter().flatten().find(|held| held.planned.resource == resource);
         let Some(held) = first else { return Ok(()) };
-        let limits = held.planned.limits();
-        let place = |(name, amount): (&str, i128)| match limits.index(name) {
-            Some(index) => Ok((index, amount)),
-            None => Err(limits.unknown(name)),
-        };
-        let said = said.map(place).collect::<Result<Vec<_>, _>>()?;
-        for (index, amount) in said {
+        let (limits, mut wrong) = (held.planned.limits(), None);
+        for (name, amount) in said {
+            let Some(index) = limits.index(name) else {
+                wrong = wrong.or_else(|| Some(limits.unknown(name)));
+                continue;
+            };
             let (limit, reserved) = (limits[index].name(), i128::from(held.planned.costs.amount(index)));
             deltas.set(resource, limit, change(reserved, deltas.of(resource, limit), amount));
         }
-        Ok(())
+        wrong.map_or(Ok(()), |error| Err(error.into()))
     }
 }
 

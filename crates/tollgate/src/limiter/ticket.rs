@@ -9,10 +9,11 @@ use tollgate_core::{Span, Tick};
 use tollgate_store::records::RecordsError;
 use tollgate_store::{LeaseTerm, OpId, Reply, StoreError, random_id};
 
-use super::lease::Lease;
+use super::Limiter;
+use super::lease::LimiterLease;
 use super::settle::LeaseEnd;
 use super::ticket_text::parse;
-use super::{LeaseError, Limiter};
+use crate::LeaseError;
 use crate::timeout::with_timeout;
 
 /// What tickets of earlier forms begin with, which were not sealed.
@@ -96,11 +97,11 @@ pub(super) fn detached_term(ttl: Span) -> LeaseTerm {
     LeaseTerm { holder: random_id() >> 32, ttl }
 }
 
-impl<'a> Lease<'a> {
+impl<'a> LimiterLease<'a> {
     /// Ends the lease here without settling it: a process that has the ticket can, with [`Limiter::redeem`]. Until then it
     /// stays charged as it was taken. What was noted on it is forgotten.
     ///
-    /// A lease that holds resources must have been acquired [`detached`](super::Acquire::detached), with the time after
+    /// A lease that holds resources must have been acquired [`detached`](crate::Acquire::detached), with the time after
     /// which they are free if no process settles it. The ticket can be redeemed for that time, or for
     /// [`TICKET_KEPT`] if that is longer. The ticket of a lease that was redeemed is that ticket
     /// again, and ends with it.
@@ -205,7 +206,7 @@ impl Limiter {
     ///
     /// [`TicketError`]: the text is no ticket, it was changed or is of another namespace, it has expired, or the secret of
     /// the namespace cannot be read. Nothing was changed.
-    pub fn redeem<'a>(&'a self, ticket: &'a str) -> Reply<'a, Result<Lease<'a>, TicketError>> {
+    pub fn redeem<'a>(&'a self, ticket: &'a str) -> Reply<'a, Result<LimiterLease<'a>, TicketError>> {
         Reply::later(async move {
             let ticket = ticket.trim();
             if UNSEALED_FORMS.iter().any(|form| ticket.starts_with(form)) {
@@ -218,7 +219,7 @@ impl Limiter {
                 return Err(TicketError::Expired(tollgate_store::usage::iso(ticket.expires)));
             }
             stored.ticket = Some(ticket);
-            let mut lease = Lease::stored(self, stored, None);
+            let mut lease = LimiterLease::stored(self, stored, None);
             // The ticket is still out there: only an ending that is said may end it.
             lease.close();
             Ok(lease)

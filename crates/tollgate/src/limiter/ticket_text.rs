@@ -83,7 +83,7 @@ fn parse_part(text: &str, caller: &str, resources: &[Box<str>]) -> Result<HeldTa
     let taken = fields.map(parse_amount).collect::<Result<Vec<_>, _>>()?;
     let limits = Limits::new(taken.iter().map(|(limit, _)| limit.clone()))
         .map_err(|_| "a part names a limit twice")?;
-    let demand: Demand<'_> = taken.iter().map(|(limit, amount)| (limit.name().as_str(), *amount)).collect();
+    let demand: Demand = taken.iter().map(|(limit, amount)| (limit.name().as_str(), *amount)).collect();
     let costs = if taken.is_empty() { Ok(Costs::none(0)) } else { limits.costs(&demand) };
     let costs = costs.map_err(|_| "an amount is not valid")?;
     // What is of another entity than the one that called was charged to it as a parent.

@@ -4,7 +4,7 @@ use tollgate_catalog::OnUnavailable;
 use tollgate_core::{Costs, Limits};
 use tollgate_store::{Step, Store, Transaction, TxnOutcome};
 
-use super::lease::{Lease, StoredGrant};
+use super::lease::{LimiterLease, StoredGrant};
 use super::plan::{LimiterRequest, PlannedTake};
 use super::{Limiter, LimiterShared};
 use crate::Event;
@@ -28,9 +28,9 @@ impl LimiterShared {
 
 impl Limiter {
     /// What the policy has to offer while the store is away; nothing, if it is to block.
-    pub(super) fn fall_back(&self, request: &LimiterRequest<'_>) -> Option<Lease<'_>> {
+    pub(super) fn fall_back(&self, request: &LimiterRequest<'_>) -> Option<LimiterLease<'_>> {
         let lease = match self.0.policy(request) {
-            OnUnavailable::Allow => Lease::nothing(self),
+            OnUnavailable::Allow => LimiterLease::nothing(self),
             OnUnavailable::Local => self.take_locally(request)?,
             _ => return None,
         };
@@ -40,13 +40,13 @@ impl Limiter {
 
     /// Takes from buckets of this process, at a share of the limits that were cached last. Nothing, if they refuse or
     /// if there are none.
-    fn take_locally(&self, request: &LimiterRequest<'_>) -> Option<Lease<'_>> {
+    fn take_locally(&self, request: &LimiterRequest<'_>) -> Option<LimiterLease<'_>> {
         let plan = self.plan_locally(request)?;
         let steps: Vec<Step<'_>> = plan.iter().map(|planned| planned.take(&self.0.namespace, None)).collect();
         let call = Transaction { id: None, steps: &steps, metered: false };
         match self.0.away.local(&self.0.clock).apply(&call).wait() {
             Ok(TxnOutcome::Done(done)) => {
-                Some(Lease::stored(self, StoredGrant::local(request, plan.clone(), &done), None))
+                Some(LimiterLease::stored(self, StoredGrant::local(request, plan.clone(), &done), None))
             }
             _ => None,
         }

@@ -3,40 +3,15 @@ use std::num::NonZeroU64;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
-use std::time::Duration;
 
-use tollgate_core::{AsDemand, Costs, Span, Tick};
-use tollgate_store::{BucketCell, Granted, Priority, Reply, WaitError, WaitRequest};
+use tollgate_core::{AsDemand, Costs, Demand};
+use tollgate_store::{BucketCell, Granted, Reply, WaitError, WaitRequest};
 
 use super::{Backing, LimitSet, StoredBacking, Uncommon};
 use crate::admission::WaitPolicy;
-use crate::owned_demand::OwnedDemand;
-use crate::{AcquireError, Attempt, Event, Lease};
+use crate::{Acquire, AcquireError, Attempt, Event, Lease, TryAcquire};
 
-/// A demand that will wait: set its patience, then `.await` it in a task or `.wait()` for it in a thread.
-///
-/// ```
-/// use std::time::Duration;
-/// use tollgate::{demand, AcquireError, Limit, LimitSet, Priority};
-///
-/// let set = LimitSet::new([Limit::per_hour("jobs", 1)])?;
-/// let first = set.acquire(demand! { jobs: 1 }).priority(Priority::Interactive).wait()?;
-///
-/// // The next fits in an hour. OutcomeCallback at once, because a second is not enough.
-/// let error = set.acquire(demand! { jobs: 1 }).timeout(Duration::from_secs(1)).wait().unwrap_err();
-/// assert!(matches!(error, AcquireError::TimedOut { waited: Duration::ZERO, .. }));
-/// # Ok::<(), Box<dyn std::error::Error>>(())
-/// ```
-#[must_use = "a wait begins when this is awaited or waited for"]
-#[derive(Debug)]
-pub struct Acquire<'a, D> {
-    set: &'a LimitSet,
-    demand: D,
-    priority: Priority,
-    deadline: Option<Tick>,
-}
-
-/// The future of an [`Acquire`].
+/// The future of an [`Acquire`] of a [`LimitSet`].
 ///
 /// A waiter whose turn has come and that is not polled, as in a busy `select!`, holds others back for less than a second.
 /// Then they pass it; it keeps its place, and waits again when it is polled.
@@ -57,28 +32,35 @@ enum WaitingIn<'a> {
     Failed(Option<AcquireError>),
 }
 
-impl<'a, D: AsDemand> Acquire<'a, D> {
-    #[inline(always)]
-    pub(super) fn new(set: &'a LimitSet, demand: D) -> Acquire<'a, D> {
-        Acquire { set, demand, priority: Priority::default(), deadline: None }
+impl<'a, D: AsDemand> TryAcquire<'a, LimitSet, D> {
+    /// The answer.
+    ///
+    /// # Errors
+    ///
+    /// As [`LimitSet::try_acquire`].
+    #[inline]
+    pub fn wait(self) -> Result<Attempt<Lease<'a>>, AcquireError> {
+        match self.source.home() {
+            Backing::Local(cell) => self.source.try_local(cell, &self.demand, self.priority),
+            Backing::Stored(remote) => self.source.try_stored(remote, &self.demand, self.priority).wait(),
+        }
     }
+}
 
-    /// Waits no longer than this, counted from now. If the wait cannot fit, the error is returned at once.
-    pub fn timeout(self, timeout: Duration) -> Acquire<'a, D> {
-        let deadline = self.set.clock().now() + Span::covering(timeout);
-        self.deadline(deadline)
+impl<'a, D: AsDemand> IntoFuture for TryAcquire<'a, LimitSet, D> {
+    type Output = Result<Attempt<Lease<'a>>, AcquireError>;
+    type IntoFuture = Reply<'a, Self::Output>;
+
+    #[inline]
+    fn into_future(self) -> Self::IntoFuture {
+        match self.source.home() {
+            Backing::Local(cell) => Reply::ready(self.source.try_local(cell, &self.demand, self.priority)),
+            Backing::Stored(remote) => self.source.try_stored(remote, &self.demand, self.priority),
+        }
     }
+}
 
-    /// Waits no later than this. If the wait cannot fit, the error is returned at once.
-    pub fn deadline(self, deadline: Tick) -> Acquire<'a, D> {
-        Acquire { deadline: Some(deadline), ..self }
-    }
-
-    /// Who goes first among those who wait.
-    pub fn priority(self, priority: Priority) -> Acquire<'a, D> {
-        Acquire { priority, ..self }
-    }
-
+impl<'a, D: AsDemand> Acquire<'a, LimitSet, D> {
     /// Waits in this thread, with no runtime, in the same queue as all waiters.
     ///
     /// # Errors
@@ -86,13 +68,13 @@ impl<'a, D: AsDemand> Acquire<'a, D> {
     /// As [`LimitSet::acquire`].
     #[inline]
     pub fn wait(self) -> Result<Lease<'a>, AcquireError> {
-        let cell = match self.set.home() {
+        let cell = match self.source.home() {
             Backing::Local(cell) => cell,
             Backing::Stored(remote) => return self.wait_there(remote),
         };
         // Mostly there is no need to wait. Otherwise the queue looks again, and knows what to do.
-        match self.set.try_fast(cell, &self.demand)? {
-            Ok((at, taken)) => Ok(Lease::bare(self.set, at, taken)),
+        match self.source.try_fast(cell, &self.demand)? {
+            Ok((at, taken)) => Ok(Lease::bare(self.source, at, taken)),
             Err(uncommon) => self.wait_in_queue(cell, uncommon),
         }
     }
@@ -103,12 +85,12 @@ impl<'a, D: AsDemand> Acquire<'a, D> {
         cell: &'a Arc<BucketCell>,
         uncommon: Uncommon,
     ) -> Result<Lease<'a>, AcquireError> {
-        let costs = match self.set.finish_slow(&self.demand, uncommon)? {
+        let costs = match self.source.finish_slow(&self.demand, uncommon)? {
             Ok(lease) => return Ok(lease),
             Err(costs) => costs,
         };
-        let holder = self.set.next_holder();
-        admit(self.set, holder, self.request(cell, costs, holder).wait())
+        let holder = self.source.next_holder();
+        admit(self.source, holder, self.request(cell, costs, holder).wait())
     }
 
     #[cold]
@@ -117,8 +99,8 @@ impl<'a, D: AsDemand> Acquire<'a, D> {
     }
 
     fn ask_there(&self, remote: &'a StoredBacking) -> Reply<'a, Result<Lease<'a>, AcquireError>> {
-        let (set, wanted) = (self.set, OwnedDemand::of(&self.demand));
-        let Acquire { priority, deadline, .. } = *self;
+        let (set, wanted) = (self.source, Demand::copy_of(&self.demand));
+        let (priority, deadline) = (self.wait.priority, self.wait.deadline(remote.clock()));
         let patience = WaitPolicy { waits: true, priority, deadline, waiters_max: set.0.waiters_max };
         let since = remote.clock().now();
         Reply::later(async move {
@@ -138,18 +120,19 @@ impl<'a, D: AsDemand> Acquire<'a, D> {
         costs: Costs,
         holder: Option<NonZeroU64>,
     ) -> tollgate_store::WaitFuture<'a> {
-        let Acquire { set, priority, deadline, .. } = *self;
+        let set = self.source;
+        let (priority, deadline) = (self.wait.priority, self.wait.deadline(&set.0.clock));
         let (term, waiters_max) = (set.term(holder), set.0.waiters_max);
         cell.acquire(&set.0.clock, WaitRequest { costs, term, priority, deadline, waiters_max })
     }
 }
 
-impl<'a, D: AsDemand> IntoFuture for Acquire<'a, D> {
+impl<'a, D: AsDemand> IntoFuture for Acquire<'a, LimitSet, D> {
     type Output = Result<Lease<'a>, AcquireError>;
     type IntoFuture = Acquiring<'a>;
 
     fn into_future(self) -> Acquiring<'a> {
-        let set = self.set;
+        let set = self.source;
         let cell = match set.home() {
             Backing::Local(cell) => cell,
             Backing::Stored(remote) => {

@@ -24,7 +24,6 @@ pub const SETS_NAMESPACE: &str = "limit-sets";
 /// let set = LimitSet::builder()
 ///     .limits([Limit::per_minute("rpm", 500), Limit::resource("connections", 8)])
 ///     .config("region", "eu-central-1")
-///     .strict(true)
 ///     .build()?;
 /// assert_eq!(set.config()["region"], "eu-central-1");
 /// # Ok::<(), tollgate::LimitsError>(())
@@ -36,7 +35,7 @@ pub struct LimitSetBuilder {
     config: Config,
     clock: Clock,
     observer: Option<Arc<dyn Observer>>,
-    strict: bool,
+    skips_unknown: bool,
     on_drop: OnDrop,
     lease_ttl: Option<Duration>,
     waiters_max: usize,
@@ -55,7 +54,7 @@ impl Default for LimitSetBuilder {
             config: Config::new(),
             clock: Clock::system(),
             observer: None,
-            strict: false,
+            skips_unknown: false,
             on_drop: OnDrop::default(),
             lease_ttl: None,
             waiters_max: WAITERS_MAX,
@@ -173,7 +172,7 @@ impl LimitSetBuilder {
 
     /// How long the store may take to answer before it counts as away. By default
     /// [`STORE_TIMEOUT`](crate::limiter::STORE_TIMEOUT).
-    pub fn timeout(mut self, timeout: Duration) -> LimitSetBuilder {
+    pub fn store_timeout(mut self, timeout: Duration) -> LimitSetBuilder {
         self.settings.timeout = timeout;
         self
     }
@@ -194,9 +193,20 @@ impl LimitSetBuilder {
         LimitSetBuilder { observer: Some(Arc::new(observer)), ..self }
     }
 
-    /// Whether a name that is no limit of the set is an error. By default it is skipped with a warning.
-    pub fn strict(self, strict: bool) -> LimitSetBuilder {
-        LimitSetBuilder { strict, ..self }
+    /// Skips names in demands and reports that are no limits of the set, with one warning for each name, because the same
+    /// code may run where some limits are switched off. By default they are errors.
+    ///
+    /// ```
+    /// use tollgate::{demand, Limit, LimitSet};
+    ///
+    /// let builder = LimitSet::builder().limits([Limit::per_minute("rpm", 1)]);
+    /// let both = demand! { rpm: 1, tpm: 100 };
+    /// assert!(builder.clone().build()?.try_acquire(&both).wait().is_err());
+    /// assert!(builder.skip_unknown().build()?.try_acquire(&both).wait()?.is_admitted());
+    /// # Ok::<(), tollgate::Error>(())
+    /// ```
+    pub fn skip_unknown(self) -> LimitSetBuilder {
+        LimitSetBuilder { skips_unknown: true, ..self }
     }
 
     /// What happens to a lease that is dropped without a word.
@@ -255,7 +265,7 @@ impl LimitSetBuilder {
             clock,
             config: self.config,
             reporter: Reporter::new(self.observer),
-            strict: self.strict,
+            skips_unknown: self.skips_unknown,
             on_drop: self.on_drop,
             lease_ttl,
             holders: AtomicU64::new(1),

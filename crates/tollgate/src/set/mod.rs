@@ -7,7 +7,6 @@ mod builder;
 pub mod conformance;
 mod remote;
 mod stored;
-mod try_acquire;
 
 use std::fmt;
 use std::num::NonZeroU64;
@@ -16,24 +15,22 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use tollgate_core::{
-    AsDemand, Costs, DemandError, Denial, Limit, LimitError, Limits, LimitsError, Packed, Ready, SmallCosts,
-    Span, Status, Tick, UNBOUNDED,
+    AsDemand, Costs, Demand, DemandError, Denial, Limit, LimitError, Limits, LimitsError, Packed, Ready,
+    SmallCosts, Span, Status, Tick, UNBOUNDED,
 };
 use tollgate_store::{BucketCell, Clock, Key, LeaseTerm, Priority, Reach, Reply, StoreError};
 
 use crate::admission::WaitPolicy;
 use crate::observe::Reporter;
-use crate::owned_demand::OwnedDemand;
-use crate::{AcquireError, Attempt, Config, Event, Lease, OnDrop, ReplaceError};
+use crate::{Acquire, AcquireError, Attempt, Config, Event, Lease, OnDrop, ReplaceError, TryAcquire};
 
 pub(crate) use backing::Backing;
 use backing::SetAddress;
 pub(crate) use remote::{InForce, StoredBacking};
 
-pub use acquire::{Acquire, Acquiring};
+pub use acquire::Acquiring;
 pub use builder::{LimitSetBuilder, SETS_NAMESPACE};
 pub use stored::{StoredSet, StoredSets};
-pub use try_acquire::TryAcquire;
 
 /// Several limits that are taken together or not at all. Cloning shares the set.
 ///
@@ -43,8 +40,8 @@ pub use try_acquire::TryAcquire;
 /// 3. Nothing of rates and quotas that it does not name; but a demand that names nothing at all must not leave
 ///    any out.
 ///
-/// A name that is no limit of the set is skipped with one warning, because the same code runs where some limits
-/// are switched off; a [`strict`](LimitSetBuilder::strict) set refuses it.
+/// A name that is no limit of the set is an error that lists the names there are, unless the set
+/// [skips](LimitSetBuilder::skip_unknown) them.
 ///
 /// A set lives in this process, or in any store: all callers that [open](LimitSetBuilder::store) the same store,
 /// namespace and name share it. What it says and does is the same there, with what a store brings along:
@@ -68,7 +65,7 @@ struct SetShared {
     clock: Clock,
     config: Config,
     reporter: Reporter,
-    strict: bool,
+    skips_unknown: bool,
     on_drop: OnDrop,
     /// Whether a lease that is dropped without a word has anything to end.
     ends_leases: bool,
@@ -134,15 +131,20 @@ impl LimitSet {
     ///
     /// [`AcquireError::Demand`] for a demand that can never fit or is not valid. A denial is not an error.
     #[inline(always)]
-    pub fn try_acquire<D: AsDemand>(&self, demand: D) -> TryAcquire<'_, D> {
+    pub fn try_acquire<D: AsDemand>(&self, demand: D) -> TryAcquire<'_, LimitSet, D> {
         TryAcquire::new(self, demand)
     }
 
     #[inline]
-    fn try_local(&self, cell: &Arc<BucketCell>, demand: &impl AsDemand) -> Result<Attempt<'_>, AcquireError> {
+    fn try_local(
+        &self,
+        cell: &Arc<BucketCell>,
+        demand: &impl AsDemand,
+        priority: Priority,
+    ) -> Result<Attempt<Lease<'_>>, AcquireError> {
         match self.try_fast(cell, demand)? {
             Ok((at, taken)) => Ok(Attempt::Admitted(Lease::bare(self, at, taken))),
-            Err(uncommon) => self.try_uncommon(cell, demand, uncommon),
+            Err(uncommon) => self.try_uncommon(cell, demand, priority, uncommon),
         }
     }
 
@@ -151,14 +153,15 @@ impl LimitSet {
         &self,
         cell: &Arc<BucketCell>,
         demand: &impl AsDemand,
+        priority: Priority,
         uncommon: Uncommon,
-    ) -> Result<Attempt<'_>, AcquireError> {
+    ) -> Result<Attempt<Lease<'_>>, AcquireError> {
         let costs = match self.finish_slow(demand, uncommon)? {
             Ok(lease) => return Ok(Attempt::Admitted(lease)),
             Err(costs) => costs,
         };
         let holder = self.next_holder();
-        match cell.try_take(&self.0.clock, &costs, self.term(holder), Priority::default()) {
+        match cell.try_take(&self.0.clock, &costs, self.term(holder), priority) {
             Ok(at) => Ok(Attempt::Admitted(self.admit(at, &costs, holder))),
             Err(denial) => self.denied(cell, &costs, denial),
         }
@@ -169,10 +172,11 @@ impl LimitSet {
         &'a self,
         remote: &'a StoredBacking,
         demand: &impl AsDemand,
-    ) -> Reply<'a, Result<Attempt<'a>, AcquireError>> {
-        let (priority, waiters_max) = (Priority::default(), self.0.waiters_max);
+        priority: Priority,
+    ) -> Reply<'a, Result<Attempt<Lease<'a>>, AcquireError>> {
+        let waiters_max = self.0.waiters_max;
         let patience = WaitPolicy { waits: false, priority, deadline: None, waiters_max };
-        Reply::later(self.acquire_stored(remote, OwnedDemand::of(demand), patience))
+        Reply::later(self.acquire_stored(remote, Demand::copy_of(demand), patience))
     }
 
     /// Takes the demand if it is an ordinary one: of few limits in this process that have no waiter, with nothing that
@@ -232,7 +236,7 @@ impl LimitSet {
         cell: &Arc<BucketCell>,
         costs: &Costs,
         denial: Box<Denial>,
-    ) -> Result<Attempt<'_>, AcquireError> {
+    ) -> Result<Attempt<Lease<'_>>, AcquireError> {
         check_possible(cell, costs)?;
         if self.0.reporter.is_watched() {
             let slowest = denial.limited_by();
@@ -254,7 +258,7 @@ impl LimitSet {
     /// [`AcquireError::Demand`] as for [`try_acquire`](LimitSet::try_acquire), [`AcquireError::TimedOut`] and
     /// [`AcquireError::QueueFull`].
     #[inline(always)]
-    pub fn acquire<D: AsDemand>(&self, demand: D) -> Acquire<'_, D> {
+    pub fn acquire<D: AsDemand>(&self, demand: D) -> Acquire<'_, LimitSet, D> {
         Acquire::new(self, demand)
     }
 
@@ -267,7 +271,7 @@ impl LimitSet {
         match self.home() {
             Backing::Local(cell) => Reply::ready(self.ready_here(cell, &demand)),
             Backing::Stored(remote) => {
-                let wanted = OwnedDemand::of(&demand);
+                let wanted = Demand::copy_of(&demand);
                 Reply::later(async move { remote.ready(self, &wanted).await })
             }
         }
@@ -513,14 +517,14 @@ impl LimitSet {
         &self.0.reporter
     }
 
-    /// What to do about a name that is no limit of the set: skip it with a word, unless the set is strict.
+    /// What to do about a name that is no limit of the set: refuse it, or skip it with a warning.
     #[cold]
     pub(crate) fn skip_unknown(&self, name: &str) -> Result<(), DemandError> {
         // A limit of the set that was removed since is nothing to speak of.
         if self.0.names.index(name).is_some() {
             return Ok(());
         }
-        if self.0.strict {
+        if !self.0.skips_unknown {
             return Err(self.0.names.unknown(name));
         }
         self.0.reporter.report(&Event::UnknownLimit { name });

@@ -71,7 +71,7 @@ impl StoredSets {
 
     /// How long the store may take to answer a set that is opened here.
     #[must_use]
-    pub fn timeout(self, timeout: Duration) -> StoredSets {
+    pub fn store_timeout(self, timeout: Duration) -> StoredSets {
         StoredSets { timeout, ..self }
     }
 
@@ -207,7 +207,7 @@ impl StoredSets {
 
     fn build(&self, name: &str, limits: Vec<tollgate_core::Limit>) -> Result<LimitSet, LimitsError> {
         let builder = LimitSet::builder().limits(limits).store(Arc::clone(&self.store)).name(name);
-        builder.namespace(self.namespace.clone()).timeout(self.timeout).build()
+        builder.namespace(self.namespace.clone()).store_timeout(self.timeout).build()
     }
 }
 

@@ -8,10 +8,11 @@ use tollgate_store::Clock;
 use super::balance::{Balance, Balancer, Choice};
 use super::limits::{WorkerLimits, check_shared};
 use super::pool::{PoolShared, Staff, WorkerPool};
-use super::retry::Retry;
+use super::retry::RetryRule;
 use super::run::{JobHandler, Trying};
 use super::spawn::Spawner;
 use super::worker::Worker;
+use crate::Retry;
 
 /// How many jobs may wait in the queue of one worker, unless the pool says otherwise.
 pub const QUEUE_MAX: usize = 1_024;
@@ -53,7 +54,7 @@ pub struct WorkerPoolBuilder<I, T, E> {
     across_processes: bool,
     choice: Choice<I>,
     queue_max: usize,
-    retry: Retry<T, E>,
+    retry: RetryRule<T, E>,
     clock: Clock,
 }
 
@@ -74,7 +75,7 @@ impl<I: Clone + Send + 'static, T: Send + 'static, E: Send + 'static> WorkerPool
             across_processes: false,
             choice: Choice::Policy(Balance::default()),
             queue_max: QUEUE_MAX,
-            retry: Retry::never(),
+            retry: RetryRule::never(),
             clock: Clock::system(),
         }
     }
@@ -115,9 +116,37 @@ impl<I: Clone + Send + 'static, T: Send + 'static, E: Send + 'static> WorkerPool
         WorkerPoolBuilder { queue_max: queue_max.max(1), ..self }
     }
 
-    /// When a job is tried again. By default never.
-    pub fn retry(self, retry: Retry<T, E>) -> Self {
-        WorkerPoolBuilder { retry, ..self }
+    /// How often a job is tried, and how long the pauses in between are. By default once. Between two tries it holds
+    /// nothing: what it took of limits has ended with the try, and what it answered is dropped before the pause.
+    pub fn retry(mut self, retry: Retry) -> Self {
+        self.retry.retry = retry;
+        self
+    }
+
+    /// Tries again only after errors that this says yes to. By default after any.
+    pub fn retry_if(mut self, wants_more: impl Fn(&E) -> bool + Send + Sync + 'static) -> Self {
+        self.retry.on_error = Some(Arc::new(wants_more));
+        self
+    }
+
+    /// Tries again until this says yes to what the job answered; if it never does, that is
+    /// [`JobError::Invalid`](super::JobError::Invalid).
+    ///
+    /// ```
+    /// use tollgate::Retry;
+    /// use tollgate::workers::WorkerPool;
+    ///
+    /// let pool = WorkerPool::threads(1)
+    ///     .retry(Retry::attempts(3).pause(std::time::Duration::ZERO))
+    ///     .retry_if(|error: &&str| *error == "busy")
+    ///     .retry_until(|answer: &u32| *answer == 2)
+    ///     .build(|worker, (): ()| Ok(worker.tries()))?;
+    /// assert_eq!(pool.submit(()).wait()?.wait(), Ok(2));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn retry_until(mut self, is_valid: impl Fn(&T) -> bool + Send + Sync + 'static) -> Self {
+        self.retry.is_valid = Some(Arc::new(is_valid));
+        self
     }
 
     /// The clock that pauses between tries go by. By default the system's.

@@ -23,7 +23,8 @@ impl WorkerLimits {
         }
         let mut sets = self.0?;
         if sets.is_empty() {
-            sets.push(LimitSet::builder().build()?);
+            // The same job may name limits where none are given.
+            sets.push(LimitSet::builder().skip_unknown().build()?);
         }
         Ok(LimitPool::new(sets).expect("there is a set"))
     }

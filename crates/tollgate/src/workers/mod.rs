@@ -46,5 +46,4 @@ pub use pool::{PoolStats, Shutdown, SubmitError, WorkerPool};
 #[cfg(feature = "processes")]
 pub use process::{ProcessError, ServeError, serve};
 pub use progress::{Bar, JobTally, ProgressObserver};
-pub use retry::{Backoff, Jitter, Retry};
 pub use worker::Worker;

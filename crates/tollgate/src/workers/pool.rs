@@ -13,7 +13,7 @@ use super::balance::{Balance, Choice, WorkerCount, WorkerLoad};
 use super::builder::{WorkerKind, WorkerPoolBuilder};
 use super::handle::{FinishedJob, Handle, JobError, ResultSlot};
 use super::job_queue::{JobQueue, PushOutcome, Rejected};
-use super::retry::Retry;
+use super::retry::RetryRule;
 use super::run::{JobHandler, QueuedInput, ReplyOnDrop, WorkerHealth, caught, run};
 use super::spawn::Spawner;
 use super::worker::Worker;
@@ -64,7 +64,7 @@ pub(super) struct PoolShared<I, T, E> {
     staff: Staff<I>,
     queue_max: usize,
     pub(super) limits: Option<LimitPool>,
-    pub(super) retry: Retry<T, E>,
+    pub(super) retry: RetryRule<T, E>,
     pub(super) clock: Clock,
     pub(super) spawner: Spawner,
     turn: AtomicUsize,
@@ -295,7 +295,7 @@ impl<I: Clone + Send + 'static, T: Send + 'static, E: Send + 'static> PoolShared
             staff,
             queue_max: room.saturating_mul(lines),
             limits: None,
-            retry: Retry::never(),
+            retry: RetryRule::never(),
             clock: Clock::system(),
             spawner: Spawner::Threads,
             turn: AtomicUsize::new(0),

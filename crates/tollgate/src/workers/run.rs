@@ -11,7 +11,7 @@ use tollgate_core::Span;
 use tollgate_store::Clock;
 
 use super::handle::{JobError, ResultSlot};
-use super::retry::{Retry, RetryVerdict};
+use super::retry::{RetryRule, RetryVerdict};
 use super::worker::Worker;
 use crate::timeout::pause;
 
@@ -54,7 +54,7 @@ pub(super) async fn run<I: Clone, T, E>(
     job: QueuedInput<I, T, E>,
     worker: &Worker,
     doing: &mut JobHandler<I, T, E>,
-    retry: &Retry<T, E>,
+    retry: &RetryRule<T, E>,
     clock: &Clock,
 ) -> WorkerHealth {
     let slot = &job.promise.0;
@@ -71,8 +71,8 @@ pub(super) async fn run<I: Clone, T, E>(
         match verdict {
             Ok(RetryVerdict::Keep(result)) => slot.finish(result.map_err(JobError::Failed)),
             Ok(RetryVerdict::Invalid) => slot.finish(Err(JobError::Invalid(tries))),
-            Ok(RetryVerdict::Again) => {
-                let length = Span::covering(retry.next_pause(tries));
+            Ok(RetryVerdict::Again(length)) => {
+                let length = Span::covering(length);
                 match attempt(slot, || Box::pin(pause(clock, length))).await {
                     TryOutcome::Done(()) => continue,
                     _ => return WorkerHealth::Well,

@@ -109,7 +109,7 @@ fn call_forever(limiter: &Limiter) {
     loop {
         let before = clock.now().as_micros();
         let wait = limiter
-            .acquire_wait("user", RESOURCE, demand! { total: 10, rate: 1 })
+            .acquire("user", RESOURCE, demand! { total: 10, rate: 1 })
             .timeout(Duration::from_secs(30));
         let lease = wait.wait().expect("the store answers");
         let after = clock.now().as_micros();
@@ -139,7 +139,7 @@ fn wait(path: &Path, slots: u32) {
             }
             say("waits");
         });
-        let wait = limiter.acquire_wait("user", RESOURCE, demand! { slots: u64::from(slots) });
+        let wait = limiter.acquire("user", RESOURCE, demand! { slots: u64::from(slots) });
         let lease = wait.timeout(Duration::from_secs(600)).wait().expect("the store answers");
         say(&format!("served {}", Clock::system().now().as_micros()));
         lease.commit().wait().expect("the store answers");

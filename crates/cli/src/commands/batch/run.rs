@@ -321,7 +321,7 @@ impl LimitRoles {
     }
 
     /// What a call of so many tokens takes. What an account does not have is left out there.
-    fn demand(&self, tokens: u64) -> Demand<'static> {
+    fn demand(&self, tokens: u64) -> Demand {
         let mut demand = Demand::new();
         for name in &self.calls {
             demand = demand.with(name, 1);

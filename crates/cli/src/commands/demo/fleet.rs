@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use anyhow::Result;
-use tollgate::limiter::AcquireError;
+use tollgate::limiter::LimiterError;
 use tollgate::{Level, Limit, Limiter, Limits, NewEntity, demand};
 
 use super::pause;
@@ -99,7 +99,7 @@ impl DemoKey {
                 Ok(()) => pause(Duration::from_millis(random.between(20, 150))),
                 Err(error) => {
                     self.tally.refuse();
-                    let wait = error.refusal().and_then(|refusal| refusal.retry_after());
+                    let wait = error.denial().and_then(|refusal| refusal.retry_after());
                     pause(wait.unwrap_or(PAUSE[1]).clamp(PAUSE[0], PAUSE[1]));
                 }
             }
@@ -107,18 +107,21 @@ impl DemoKey {
     }
 
     /// Reserves by an estimate, "calls", and settles by what it took.
-    fn call(&self, limiter: &Limiter, random: &mut DemoRandom) -> Result<(), AcquireError> {
+    fn call(&self, limiter: &Limiter, random: &mut DemoRandom) -> Result<(), LimiterError> {
         let estimate = random.between(200, 1_200);
         let (used, took_ms) = (estimate * random.between(30, 140) / 100, random.between(60, 350));
         let demand = demand! { rpm: 1, tpm: estimate };
         let lease = match self.waits {
             true => {
                 self.tally.begin_to_wait();
-                let lease = limiter.acquire_wait(self.name, RESOURCE, demand).timeout(PATIENCE).wait();
+                let lease = limiter.acquire(self.name, RESOURCE, demand).timeout(PATIENCE).wait();
                 self.tally.end_waiting();
                 lease?
             }
-            false => limiter.acquire(self.name, RESOURCE, demand).wait()?,
+            false => {
+                let attempt = limiter.try_acquire(self.name, RESOURCE, demand).wait()?;
+                attempt.into_result().map_err(LimiterError::Denied)?
+            }
         };
         self.tally.admit(lease.waited());
         pause(Duration::from_millis(took_ms));

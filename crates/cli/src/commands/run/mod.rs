@@ -11,7 +11,7 @@ use std::process::{Child, Command, Stdio};
 use anyhow::Result;
 use serde::Serialize;
 use tollgate::Event;
-use tollgate::limiter::Lease;
+use tollgate::LimiterLease;
 
 use self::exit_status::ProcessEnd;
 use super::call::{Called, LimiterCall, one_of_each};
@@ -105,7 +105,7 @@ fn watch(command: &mut Command) -> io::Result<std::process::ExitStatus> {
 
 /// Ends the lease, and answers whether everything was given back. If that cannot be written down it is said, but the
 /// command has run: its exit code stays ours.
-fn settle(lease: Lease<'_>, ended: &ProcessEnd, args: &RunArgs) -> bool {
+fn settle(lease: LimiterLease<'_>, ended: &ProcessEnd, args: &RunArgs) -> bool {
     // If the lease was lost since the last heartbeat, that is reported; a store that is away cannot say.
     let _ = lease.heartbeat().wait();
     let refunds = !ended.was_run() || (args.refund_on_failure && !ended.is_success());

@@ -28,7 +28,7 @@ pub(super) fn run(context: &Context, command: SetCommand) -> Result<Output> {
 
 /// The sets of a namespace of a store.
 fn sets(context: &Context, store: Arc<dyn Backend>, place: &SetPlaceArgs) -> StoredSets {
-    StoredSets::new(store).namespace(&place.namespace).timeout(context.settings.store_timeout.value)
+    StoredSets::new(store).namespace(&place.namespace).store_timeout(context.settings.store_timeout.value)
 }
 
 /// That there is no set of a name.

@@ -6,8 +6,9 @@ use std::collections::{BinaryHeap, HashMap};
 use std::sync::Arc;
 
 use foldhash::fast::RandomState;
+use tollgate::Attempt;
 use tollgate::catalog::CatalogError;
-use tollgate::limiter::{AcquireError, Attempt, ChainStatus, Lease};
+use tollgate::limiter::{ChainStatus, LimiterError, LimiterLease};
 use tollgate::{Demand, DemandError, Limiter, ManualClock, Span, Tick};
 
 use super::log::{LoggedCall, LoggedTime, Millis};
@@ -65,7 +66,7 @@ pub(super) struct Replayed {
 struct SimOpenCall {
     end: Tick,
     number: u64,
-    lease: Lease<'static>,
+    lease: LimiterLease<'static>,
     used: Option<NumberedAmounts>,
 }
 
@@ -184,11 +185,11 @@ impl Replay {
         self.open.pop()
     }
 
-    fn end(&mut self, lease: Lease<'static>, used: Option<&[(u32, u64)]>) {
+    fn end(&mut self, lease: LimiterLease<'static>, used: Option<&[(u32, u64)]>) {
         let ended = match used {
             None => lease.commit().wait(),
             Some(used) => {
-                let usage: Demand<'_> = self.limits.named(used).collect();
+                let usage: Demand = self.limits.named(used).collect();
                 lease.settle(usage).wait()
             }
         };
@@ -201,7 +202,7 @@ impl Replay {
                 self.tally.came_of(&call, &SimOutcome::Admitted(Span::ZERO));
                 self.hold(lease, call);
             }
-            Ok(Attempt::Refused(standing)) => self.tally.came_of(&call, &refused(&standing)),
+            Ok(Attempt::Denied(standing)) => self.tally.came_of(&call, &refused(&standing)),
             Err(error) => self.tally.came_of(&call, &failed(&error)),
         }
     }
@@ -226,25 +227,25 @@ impl Replay {
         let (entity, resource) = (self.entities.shared(call.entity), self.resources.shared(call.resource));
         let asked = call.demand.clone();
         Box::pin(async move {
-            let demand: Demand<'_> = limits.named(&asked).collect();
-            let mut acquire = limiter.acquire_wait(&entity, &resource, demand);
+            let demand: Demand = limits.named(&asked).collect();
+            let mut acquire = limiter.acquire(&entity, &resource, demand);
             if let Some(timeout) = timeout {
                 acquire = acquire.timeout(timeout.to_duration());
             }
-            acquire.await.map(Lease::into_owned)
+            acquire.await.map(LimiterLease::into_owned)
         })
     }
 
-    fn attempt(&self, call: &SimCall) -> Result<Attempt<'static>, AcquireError> {
-        let demand: Demand<'_> = self.limits.named(&call.demand).collect();
+    fn attempt(&self, call: &SimCall) -> Result<Attempt<LimiterLease<'static>, ChainStatus>, LimiterError> {
+        let demand: Demand = self.limits.named(&call.demand).collect();
         let (entity, resource) = (self.entities.name(call.entity), self.resources.name(call.resource));
         Ok(match self.limiter.try_acquire(entity, resource, demand).wait()? {
             Attempt::Admitted(lease) => Attempt::Admitted(lease.into_owned()),
-            Attempt::Refused(standing) => Attempt::Refused(standing),
+            Attempt::Denied(standing) => Attempt::Denied(standing),
         })
     }
 
-    fn hold(&mut self, lease: Lease<'static>, call: SimCall) {
+    fn hold(&mut self, lease: LimiterLease<'static>, call: SimCall) {
         if call.lasts == Span::ZERO {
             return self.end(lease, call.used.as_deref());
         }
@@ -271,18 +272,18 @@ fn limit_of(standing: &ChainStatus) -> Option<String> {
     standing.limited_by().map(|(_, status)| status.limit().name().to_string())
 }
 
-fn failed(error: &AcquireError) -> SimOutcome {
+fn failed(error: &LimiterError) -> SimOutcome {
     let kind = match error {
         // A call that cannot be admitted in time is refused at once.
-        AcquireError::TimedOut { standing, waited } if waited.is_zero() => return refused(standing),
-        AcquireError::TimedOut { standing, .. } => return SimOutcome::TimedOut { limit: limit_of(standing) },
-        AcquireError::Demand { why: DemandError::Impossible { limit, .. }, .. } => {
+        LimiterError::TimedOut { status, waited } if waited.is_zero() => return refused(status),
+        LimiterError::TimedOut { status, .. } => return SimOutcome::TimedOut { limit: limit_of(status) },
+        LimiterError::Demand { why: DemandError::Impossible { limit, .. }, .. } => {
             return SimOutcome::Impossible { limit: limit.to_string() };
         }
-        AcquireError::Demand { why: DemandError::MissingAmount { .. }, .. } => "empty_demand",
-        AcquireError::Demand { .. } => "bad_demand",
-        AcquireError::Catalog(CatalogError::NoLimits { .. }) => "no_limits",
-        AcquireError::Catalog(CatalogError::Name(_)) => "bad_name",
+        LimiterError::Demand { why: DemandError::MissingAmount { .. }, .. } => "empty_demand",
+        LimiterError::Demand { .. } => "bad_demand",
+        LimiterError::Catalog(CatalogError::NoLimits { .. }) => "no_limits",
+        LimiterError::Catalog(CatalogError::Name(_)) => "bad_name",
         _ => "other",
     };
     SimOutcome::Failed { kind, why: error.to_string() }

@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll, Wake, Waker};
 
 use foldhash::fast::RandomState;
-use tollgate::limiter::{AcquireError, Lease};
+use tollgate::limiter::{LimiterError, LimiterLease};
 
 use super::replay::SimCall;
 
@@ -16,7 +16,7 @@ use super::replay::SimCall;
 pub(super) type SimTurn = Pin<Box<dyn Future<Output = SimAnswer>>>;
 
 /// What became of a call.
-type SimAnswer = Result<Lease<'static>, AcquireError>;
+type SimAnswer = Result<LimiterLease<'static>, LimiterError>;
 
 /// The waiters, by the order in which they came.
 #[derive(Default)]

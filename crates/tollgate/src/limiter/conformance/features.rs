@@ -8,21 +8,18 @@ use tollgate_catalog::{Access, Cascade, CatalogError, Level, OnUnavailable};
 use tollgate_core::{Limit, demand};
 use tollgate_store::{Backend, Fault, FaultStore, ManualClock};
 
-use super::fixture::{RESOURCE, START, built, limiter_on};
+use super::fixture::{RESOURCE, START, built, limiter_on, take_now};
 use super::{LimiterFixture, OpenStore};
 use crate::OnDrop;
-use crate::limiter::AcquireError;
+use crate::limiter::LimiterError;
 
 /// One call, two resources: both or none.
 pub fn several_resources_are_taken_all_or_nothing(open: OpenStore<'_>) {
     let bench = LimiterFixture::new(open);
     bench.set(Level::System, [Limit::per_hour("rpm", 10)]);
     let both = |chat: u64, embed: u64| {
-        bench
-            .limiter
-            .acquire("user", RESOURCE, demand! { rpm: chat })
-            .also("embed", demand! { rpm: embed })
-            .wait()
+        let call = bench.limiter.try_acquire("user", RESOURCE, demand! { rpm: chat });
+        call.also("embed", demand! { rpm: embed }).wait().expect("the demand of a law is valid").into_result()
     };
     let left = |resource| {
         let standing =
@@ -32,7 +29,7 @@ pub fn several_resources_are_taken_all_or_nothing(open: OpenStore<'_>) {
     let mut lease = both(2, 5).expect("there is room");
     assert_eq!((left(RESOURCE), left("embed")), (8, 5));
     let refused = both(1, 6).expect_err("embed has 5 left");
-    let (whose, _) = refused.refusal().and_then(|standing| standing.limited_by()).expect("a limit refuses");
+    let (whose, _) = refused.limited_by().expect("a limit denies it");
     assert_eq!(whose.resource, "embed");
     assert_eq!((left(RESOURCE), left("embed")), (8, 5));
     lease.report_for("embed", demand! { rpm: 1 }).expect("it was taken");
@@ -103,28 +100,31 @@ pub fn consume_takes_more_or_nothing_and_is_held_like_the_rest(open: OpenStore<'
     bench.create("user", Some("parent"));
     bench.set(Level::System, [Limit::per_hour("tpm", 100), Limit::resource("slots", 4)]);
     let mut lease = bench.take("user", demand! { tpm: 50 }).expect("there is room");
-    lease.consume(demand! { tpm: 30, slots: 0 }).wait().expect("there is room");
+    lease.consume(demand! { tpm: 30 }).wait().expect("there is room");
     assert_eq!((bench.available("user", "tpm"), bench.available("parent", "tpm")), (20, 20));
+    assert_eq!(bench.available("user", "slots"), 3, "only what is named is taken");
+    assert_eq!(lease.reserved("tpm"), Some(80));
     let refused = lease.consume(demand! { tpm: 30 }).wait().expect_err("20 are left");
-    assert!(matches!(refused, AcquireError::Refused(_)), "{refused}");
+    assert!(matches!(refused, LimiterError::Denied(_)), "{refused}");
     lease.settle(demand! { tpm: 40 }).wait().expect("a store that is there answers");
     assert_eq!((bench.available("user", "tpm"), bench.available("parent", "tpm")), (30, 30));
     assert_eq!(bench.available("user", "slots"), 4);
     let mut lease = bench.take("user", demand! { tpm: 10 }).expect("there is room");
-    lease.consume(demand! { tpm: 10 }).wait().expect("there is room");
-    drop(lease);
+    lease.consume(demand! { tpm: 10, slots: 1 }).wait().expect("there is room");
+    assert_eq!(bench.available("user", "slots"), 2);
+    lease.cancel().wait().expect("a store that is there answers");
     assert_eq!((bench.available("user", "tpm"), bench.available("user", "slots")), (30, 4));
 }
 
-/// The last word on a limit counts, and adjustments add to it.
-pub fn report_adjust_and_release_add_up(open: OpenStore<'_>) {
+/// The last report of a limit counts, and adjustments add to it.
+pub fn reports_and_adjustments_add_up(open: OpenStore<'_>) {
     let bench = LimiterFixture::new(open);
     bench.set(Level::System, [Limit::per_hour("tpm", 100), Limit::per_hour("rpm", 100)]);
     let mut lease = bench.take("user", demand! { tpm: 50, rpm: 1 }).expect("there is room");
     lease.report(demand! { tpm: 20 }).expect("tpm is a limit");
     lease.adjust([("tpm", 7)]).expect("tpm is a limit");
-    lease.release(demand! { tpm: 2, rpm: 5 }).expect("they are limits");
-    assert!(lease.adjust([("tpm", 1), ("nonsense", 1)]).is_err());
+    lease.adjust([("tpm", -3), ("rpm", -5)]).expect("they are limits");
+    assert!(lease.adjust([("nonsense", 1), ("tpm", 1)]).is_err(), "and tpm is noted all the same");
     lease.commit().wait().expect("a store that is there answers");
     assert_eq!((bench.available("user", "tpm"), bench.available("user", "rpm")), (75, 100));
 }
@@ -136,7 +136,7 @@ pub fn what_is_disabled_is_refused_until_it_is_enabled(open: OpenStore<'_>) {
     bench.create("user", Some("parent"));
     bench.set(Level::System, [Limit::per_hour("rpm", 10)]);
     let (catalog, is_admitted) =
-        (bench.catalog(), || bench.limiter.acquire("user", RESOURCE, demand! { rpm: 1 }).wait().is_ok());
+        (bench.catalog(), || take_now(&bench.limiter, "user", RESOURCE, demand! { rpm: 1 }).is_ok());
     assert!(is_admitted());
     catalog.disable_entity("parent").wait().expect("it is there");
     assert!(!is_admitted());
@@ -197,7 +197,7 @@ pub fn an_entity_is_carved_out_of_a_disabled_resource(open: OpenStore<'_>) {
         .wait()
     {
         Ok(lease) => lease.commit().wait().is_ok(),
-        Err(AcquireError::Catalog(CatalogError::Disabled { .. })) => false,
+        Err(LimiterError::Catalog(CatalogError::Disabled { .. })) => false,
         Err(other) => panic!("{other}"),
     };
     let set = |entity, access| {
@@ -274,7 +274,7 @@ pub fn while_the_store_is_away_local_keeps_to_a_share_of_the_limit(open: OpenSto
         limiter_on(&backend, |builder| builder.on_unavailable(OnUnavailable::Local).local_share(25));
     let limits = built([Limit::per_hour("rpm", 40), Limit::resource("slots", 8)]);
     limiter.catalog().set_limits(Level::System, &limits).wait().expect("the store is there");
-    let take = || limiter.acquire("user", RESOURCE, demand! { rpm: 1 }).wait();
+    let take = || take_now(&limiter, "user", RESOURCE, demand! { rpm: 1 });
     assert!(!take().expect("there is room").is_degraded());
     is_away.store(true, Ordering::SeqCst);
     let mut admitted = 0;
@@ -294,7 +294,7 @@ pub fn a_store_that_comes_back_is_used_again(open: OpenStore<'_>) {
     let limiter = limiter_on(&backend, |builder| builder.on_unavailable(OnUnavailable::Allow));
     let limits = built([Limit::per_day("rpm", 2)]);
     limiter.catalog().set_limits(Level::System, &limits).wait().expect("the store is there");
-    let take = || limiter.acquire("user", RESOURCE, demand! { rpm: 1 }).wait();
+    let take = || take_now(&limiter, "user", RESOURCE, demand! { rpm: 1 });
     take().expect("there is room").commit().wait().expect("the store is there");
     is_away.store(true, Ordering::SeqCst);
     for _ in 0..5 {
@@ -305,13 +305,23 @@ pub fn a_store_that_comes_back_is_used_again(open: OpenStore<'_>) {
     let lease = take().expect("one is left");
     assert!(!lease.is_degraded());
     lease.commit().wait().expect("the store is there");
-    assert!(take().expect_err("two were admitted by the store").refusal().is_some());
+    assert!(take().expect_err("two were admitted by the store").denial().is_some());
 }
 
-/// A caller that would rather keep what a lost lease had taken, can.
-pub fn dropped_leases_can_be_kept(open: OpenStore<'_>) {
-    let bench = LimiterFixture::with(open, |builder| builder.on_drop(OnDrop::Keep));
-    bench.set(Level::System, [Limit::per_hour("tpm", 100), Limit::resource("slots", 1)]);
-    drop(bench.take("user", demand! { tpm: 10 }));
-    assert_eq!((bench.available("user", "tpm"), bench.available("user", "slots")), (90, 1));
+/// A lease that is dropped frees its resources. What was reserved stays charged, unless the limiter refunds it; what was
+/// reported counts in any case.
+pub fn a_dropped_lease_frees_resources_and_stays_charged_or_is_refunded(open: OpenStore<'_>) {
+    for (on_drop, left) in [(None, 90), (Some(OnDrop::Keep), 90), (Some(OnDrop::Refund), 100)] {
+        let bench = LimiterFixture::with(open, |builder| match on_drop {
+            Some(on_drop) => builder.on_drop(on_drop),
+            None => builder,
+        });
+        bench.set(Level::System, [Limit::per_hour("tpm", 100), Limit::resource("slots", 1)]);
+        drop(bench.take("user", demand! { tpm: 10 }));
+        assert_eq!((bench.available("user", "tpm"), bench.available("user", "slots")), (left, 1));
+        let mut reported = bench.take("user", demand! { tpm: 10 }).expect("there is room");
+        reported.report(demand! { tpm: 4 }).expect("tpm is a limit");
+        drop(reported);
+        assert_eq!((bench.available("user", "tpm"), bench.available("user", "slots")), (left - 4, 1));
+    }
 }

@@ -1,9 +1,6 @@
 //! What a law works on: a limiter on a store of its own, by a manual clock.
 
-use std::future::Future;
-use std::pin::pin;
 use std::sync::Arc;
-use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use tollgate_catalog::{Catalog, Level, NewEntity, Registry};
@@ -11,7 +8,7 @@ use tollgate_core::{AsDemand, Limit, LimitBuilder, Limits, Span, Tick};
 use tollgate_store::{Backend, Clock, ManualClock};
 
 use crate::Limiter;
-use crate::limiter::{Attempt, ChainStatus, Lease, LimiterBuilder};
+use crate::limiter::{ChainStatus, LimiterBuilder, LimiterError, LimiterLease};
 
 /// Makes a store that tells time by the clock it is given, and that no other test sees.
 pub type OpenStore<'a> = &'a dyn Fn(Clock) -> Arc<dyn Backend>;
@@ -63,12 +60,9 @@ impl LimiterFixture {
     }
 
     /// The lease, if the demand is admitted now.
-    pub fn take(&self, entity: &str, demand: impl AsDemand + Send + Sync) -> Option<Lease<'static>> {
-        match self.limiter.try_acquire(entity, RESOURCE, demand).wait().expect("the demand of a law is valid")
-        {
-            Attempt::Admitted(lease) => Some(lease.into_owned()),
-            Attempt::Refused(_) => None,
-        }
+    pub fn take(&self, entity: &str, demand: impl AsDemand + Send + Sync) -> Option<LimiterLease<'static>> {
+        let attempt = self.limiter.try_acquire(entity, RESOURCE, demand).wait();
+        Some(attempt.expect("the demand of a law is valid").admitted()?.into_owned())
     }
 
     /// Takes a demand that must be admitted, and keeps it taken.
@@ -80,7 +74,7 @@ impl LimiterFixture {
     /// Why a demand is refused that must be.
     pub fn refusal(&self, entity: &str, demand: impl AsDemand + Send + Sync) -> ChainStatus {
         let attempt = self.limiter.try_acquire(entity, RESOURCE, demand).wait().expect("the demand is valid");
-        attempt.refused().expect("it is refused")
+        attempt.denied().expect("it is denied")
     }
 
     /// How much could be had of a limit of an entity now, its parents aside.
@@ -97,6 +91,17 @@ impl LimiterFixture {
     pub fn advance_ms(&self, millis: u64) {
         self.hands.advance(Span::from_millis(millis));
     }
+}
+
+/// The lease, if the demand is admitted now, or why not.
+pub(super) fn take_now<'a>(
+    limiter: &'a Limiter,
+    entity: &'a str,
+    resource: &'a str,
+    demand: impl AsDemand + Send + Sync + 'a,
+) -> Result<LimiterLease<'a>, LimiterError> {
+    let attempt = limiter.try_acquire(entity, resource, demand).wait()?;
+    attempt.into_result().map_err(LimiterError::Denied)
 }
 
 /// The resource of calls that name none.
@@ -117,17 +122,5 @@ pub(super) fn limiter_on(
     let registry = Registry::new(Arc::clone(backend));
     let catalog = registry.open_or_register("default").wait().expect("a fresh store can be opened");
     // By a clock that is turned by hours, a store that is asked a question meanwhile would seem to be away.
-    settings(Limiter::builder(catalog).timeout(Duration::from_secs(10 * 365 * 86_400))).build()
-}
-
-/// Runs a future to its end in this thread.
-pub(super) fn block_on<F: Future>(future: F) -> F::Output {
-    let mut future = pin!(future);
-    let mut context = Context::from_waker(Waker::noop());
-    loop {
-        if let Poll::Ready(output) = future.as_mut().poll(&mut context) {
-            return output;
-        }
-        std::thread::yield_now();
-    }
+    settings(Limiter::builder(catalog).store_timeout(Duration::from_secs(10 * 365 * 86_400))).build()
 }

@@ -59,7 +59,7 @@ macro_rules! limiter_suite {
             a_shadow_limit_counts_and_never_refuses
             a_soft_limit_remarks_and_admits
             consume_takes_more_or_nothing_and_is_held_like_the_rest
-            report_adjust_and_release_add_up
+            reports_and_adjustments_add_up
             what_is_disabled_is_refused_until_it_is_enabled
             a_cascade_policy_decides_who_is_charged
             an_entity_is_carved_out_of_a_disabled_resource
@@ -67,7 +67,7 @@ macro_rules! limiter_suite {
             a_session_quota_is_full_again_so_long_after_its_first_use
             while_the_store_is_away_local_keeps_to_a_share_of_the_limit
             a_store_that_comes_back_is_used_again
-            dropped_leases_can_be_kept
+            a_dropped_lease_frees_resources_and_stays_charged_or_is_refunded
         );
         $crate::limiter_suite!(@of tickets, $open,
             a_ticket_is_settled_once_by_whoever_has_it
@@ -86,7 +86,7 @@ macro_rules! limiter_suite {
         $crate::limiter_suite!(@of waiting, $open,
             waiters_are_admitted_in_order_at_their_exact_instants
             a_wait_that_cannot_fit_is_told_at_once
-            a_call_with_a_timeout_or_a_deadline_waits_whatever_it_was_made_by
+            a_wait_ends_at_its_timeout_or_its_deadline
             waiting_for_what_is_held_is_not_in_vain
             a_release_wakes_the_next_at_once
             who_waits_for_a_child_does_not_hold_up_the_other_children

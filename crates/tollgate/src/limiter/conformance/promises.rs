@@ -14,7 +14,7 @@ use tollgate_store::{CHAIN_MAX, Scope};
 use super::fixture::RESOURCE;
 use super::{LimiterFixture, OpenStore};
 use crate::Event;
-use crate::limiter::{Heartbeats, Lease};
+use crate::limiter::{Heartbeats, LimiterLease};
 
 /// A panic restores what was taken, also of the parents.
 pub fn a_panic_in_the_block_leaves_everything_as_before_it(open: OpenStore<'_>) {
@@ -96,7 +96,7 @@ pub fn changed_limits_keep_the_bound_of_each_version(open: OpenStore<'_>) {
     assert!(debt_free > 0, "the law would hold if nothing were ever admitted");
 }
 
-fn commit(lease: Lease<'_>) {
+fn commit(lease: LimiterLease<'_>) {
     lease.commit().wait().expect("a store that is there answers");
 }
 
@@ -215,7 +215,7 @@ pub fn usage_agrees_with_a_recount_over_a_month_with_clocks_turned(open: OpenSto
     bench.create("a", Some("parent"));
     let mut random = TraceRandom(bench.hands.now().as_micros());
     let mut recount: BTreeMap<(&str, &str, u64), (i64, u64)> = BTreeMap::new();
-    let mut open_leases: Vec<(&str, u64, Lease<'static>)> = Vec::new();
+    let mut open_leases: Vec<(&str, u64, LimiterLease<'static>)> = Vec::new();
     let mut count = |entity: &'static str, limit: &'static str, at: Tick, amount: i64, events: u64| {
         let sum = recount.entry((entity, limit, at.as_micros() / 3_600_000_000)).or_default();
         *sum = (sum.0 + amount, sum.1 + events);
@@ -304,7 +304,7 @@ pub fn bad_input_is_refused_with_what_is_wrong_and_writes_nothing(open: OpenStor
     let bench = LimiterFixture::new(open);
     bench.set(Level::System, [Limit::per_hour("rpm", 10)]);
     let long = "x".repeat(257);
-    let ask = |entity: &str, resource: &str, demand: tollgate_core::Demand<'_>| {
+    let ask = |entity: &str, resource: &str, demand: tollgate_core::Demand| {
         let taken = bench.limiter.acquire(entity, resource, demand).wait();
         taken.expect_err("it is refused").to_string()
     };

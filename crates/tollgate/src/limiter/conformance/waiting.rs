@@ -13,11 +13,11 @@ use tollgate_store::{Reply, Scope};
 
 use super::fixture::{RESOURCE, START};
 use super::{LimiterFixture, OpenStore};
-use crate::limiter::{AcquireError, Lease};
+use crate::limiter::{LimiterError, LimiterLease};
 
-type PendingWait<'a> = Reply<'a, Result<Lease<'a>, AcquireError>>;
+type PendingWait<'a> = Reply<'a, Result<LimiterLease<'a>, LimiterError>>;
 
-fn poll<'a>(waiting: &mut PendingWait<'a>) -> Poll<Result<Lease<'a>, AcquireError>> {
+fn poll<'a>(waiting: &mut PendingWait<'a>) -> Poll<Result<LimiterLease<'a>, LimiterError>> {
     Pin::new(waiting).poll(&mut Context::from_waker(Waker::noop()))
 }
 
@@ -31,7 +31,7 @@ fn wait_for<'a>(bench: &'a LimiterFixture, entity: &'a str, amount: u64) -> Pend
 /// The same for one behind others. They are polled, too: any of them may be notified.
 fn wait_behind<'a>(bench: &'a LimiterFixture, line: &mut Vec<PendingWait<'a>>, entity: &'a str, amount: u64) {
     let before = bench.limiter.waiting();
-    line.push(bench.limiter.acquire_wait(entity, RESOURCE, demand! { rpm: amount }).into_future());
+    line.push(bench.limiter.acquire(entity, RESOURCE, demand! { rpm: amount }).into_future());
     while bench.limiter.waiting() == before || bench.backend.wait_queues().is_busy() {
         line.iter_mut().for_each(|waiting| assert!(poll(waiting).is_pending(), "it does not fit"));
         thread::yield_now();
@@ -39,7 +39,7 @@ fn wait_behind<'a>(bench: &'a LimiterFixture, line: &mut Vec<PendingWait<'a>>, e
 }
 
 /// The lease that one who waits must get now.
-fn granted<'a>(mut waiting: PendingWait<'a>) -> Lease<'a> {
+fn granted<'a>(mut waiting: PendingWait<'a>) -> LimiterLease<'a> {
     loop {
         if let Poll::Ready(taken) = poll(&mut waiting) {
             return taken.expect("it is admitted");
@@ -59,7 +59,7 @@ pub fn waiters_are_admitted_in_order_at_their_exact_instants(open: OpenStore<'_>
             let waits = bench.limiter.waiting();
             let (bench, order) = (&bench, &order);
             scope.spawn(move || {
-                let lease = bench.limiter.acquire_wait("user", RESOURCE, demand! { rpm: 1 }).wait();
+                let lease = bench.limiter.acquire("user", RESOURCE, demand! { rpm: 1 }).wait();
                 let lease = lease.expect("it is admitted in time");
                 order.lock().expect("nobody panics").push((number, lease.waited().expect("it waited")));
                 lease.commit().wait().expect("a store that is there answers");
@@ -98,37 +98,34 @@ pub fn a_wait_that_cannot_fit_is_told_at_once(open: OpenStore<'_>) {
     bench.set(Level::System, [Limit::per_minute("rpm", 60)]);
     bench.spend("user", demand! { rpm: 60 });
     let wait = |amount: u64, timeout| {
-        bench.limiter.acquire_wait("user", RESOURCE, demand! { rpm: amount }).timeout(timeout).wait()
+        bench.limiter.acquire("user", RESOURCE, demand! { rpm: amount }).timeout(timeout).wait()
     };
     let error = wait(10, Duration::from_millis(9_999)).expect_err("ten take ten seconds");
-    let AcquireError::TimedOut { standing, waited } = error else { panic!("{error}") };
-    assert_eq!((standing.retry_after(), waited), (Some(Duration::from_secs(10)), Duration::ZERO));
-    assert!(matches!(wait(61, Duration::from_secs(100)), Err(AcquireError::Demand { .. })));
+    let LimiterError::TimedOut { status, waited } = error else { panic!("{error}") };
+    assert_eq!((status.retry_after(), waited), (Some(Duration::from_secs(10)), Duration::ZERO));
+    assert!(matches!(wait(61, Duration::from_secs(100)), Err(LimiterError::Demand { .. })));
     assert_eq!(bench.limiter.waiting(), 0);
 }
 
-/// An option that is given is never left aside.
-pub fn a_call_with_a_timeout_or_a_deadline_waits_whatever_it_was_made_by(open: OpenStore<'_>) {
+/// A timeout and a deadline bound the wait, and the earlier of the two holds.
+#[allow(clippy::disallowed_methods, reason = "a deadline is an instant")]
+pub fn a_wait_ends_at_its_timeout_or_its_deadline(open: OpenStore<'_>) {
     let bench = LimiterFixture::new(open);
-    bench.set(Level::System, [Limit::resource("rpm", 1)]);
-    let call = || bench.limiter.acquire("user", RESOURCE, demand! {});
-    for patient in [true, false] {
-        let held = bench.take("user", demand! {}).expect("there is room");
-        let timeout = Duration::from_secs(5);
-        let call = match patient {
-            true => call().timeout(timeout),
-            false => call().deadline(bench.hands.clock().now() + Span::from_secs(5)),
-        };
-        let mut waiting = call.into_future();
-        while bench.limiter.waiting() == 0 {
-            assert!(poll(&mut waiting).is_pending(), "it waits for what is held");
-        }
-        drop(held);
-        drop(granted(waiting));
+    bench.set(Level::System, [Limit::per_minute("rpm", 60)]);
+    bench.spend("user", demand! { rpm: 60 });
+    let call = || bench.limiter.acquire("user", RESOURCE, demand! { rpm: 10 });
+    let past = std::time::Instant::now();
+    let [soon, late] = [Duration::from_millis(9_999), Duration::from_secs(3_600)];
+    for call in [call().timeout(soon), call().deadline(past), call().timeout(late).deadline(past)] {
+        let error = call.wait().expect_err("ten take ten seconds");
+        assert!(matches!(error, LimiterError::TimedOut { .. }), "{error}");
     }
-    let held = bench.take("user", demand! {}).expect("there is room");
-    assert!(matches!(call().wait(), Err(AcquireError::Refused(_))), "without one it does not wait");
-    drop(held);
+    let mut waiting = call().timeout(late).deadline(past + late).into_future();
+    while bench.limiter.waiting() == 0 {
+        assert!(poll(&mut waiting).is_pending(), "there is time enough");
+    }
+    bench.advance_ms(10_000);
+    drop(granted(waiting));
 }
 
 /// What another holds until it expires may be given back at any time, so a wait for it can succeed.
@@ -136,7 +133,7 @@ pub fn waiting_for_what_is_held_is_not_in_vain(open: OpenStore<'_>) {
     let bench = LimiterFixture::with(open, |builder| builder.lease_ttl(Duration::from_secs(60)));
     bench.set(Level::System, [Limit::resource("rpm", 1)]);
     let held = bench.take("user", demand! {}).expect("there is room");
-    let call = bench.limiter.acquire_wait("user", RESOURCE, demand! {}).timeout(Duration::from_secs(5));
+    let call = bench.limiter.acquire("user", RESOURCE, demand! {}).timeout(Duration::from_secs(5));
     let mut waiting = call.into_future();
     while bench.limiter.waiting() == 0 {
         assert!(poll(&mut waiting).is_pending(), "it was told that it waits in vain");

@@ -1,5 +1,6 @@
 //! Pools, checks and events.
 
+use std::pin::Pin;
 use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
@@ -10,7 +11,7 @@ use tollgate_store::WaitQueues;
 use super::fixture::{RecordingObserver, START, WaitingTask, eventually, spend, take, wait_for};
 use super::{OpenSetStore, SetFixture};
 use crate::{
-    AcquireError, CheckError, CheckInfo, Checker, Event, LimitPool, LimitSet, Observer, Spread, Verdict,
+    AcquireError, Attempt, CheckError, CheckInfo, Checker, Event, LimitPool, LimitSet, Observer, Spread,
 };
 
 const SECOND: Duration = Duration::from_secs(1);
@@ -57,7 +58,7 @@ pub fn a_pool_waits_in_all_sets_and_takes_the_first_grant(open: OpenSetStore<'_>
         // They refill every 60, 20 and 30 s.
         let mut first = WaitingTask::begin(pool.sets(), pool.acquire(demand! { rpm: 1 }));
         assert_eq!(waiting(), [1, 1, 1], "{spread:?}");
-        let error = pool.acquire_timeout(demand! { rpm: 1 }, SECOND).wait().expect_err("that is too soon");
+        let error = pool.acquire(demand! { rpm: 1 }).timeout(SECOND).wait().expect_err("that is too soon");
         let AcquireError::TimedOut { denial, .. } = error else { panic!("{error}") };
         assert!(denial.wait() >= Some(20 * SECOND), "the second is the soonest: {denial}");
         bench.advance_ms(20_000);
@@ -94,27 +95,30 @@ pub fn checks_charge_all_or_nothing_and_wait_for_the_slowest(open: OpenSetStore<
     let checker = bench.checker();
     let limits = Limits::new([Limit::per_minute("rpm", 10), Limit::per_minute("tpm", 1_000)]).expect("valid");
     let check = |rpm: u64, tpm: u64| {
-        checker.check("a:b", "chat/x", &demand! { rpm: rpm, tpm: tpm }, &limits).wait().expect("it is valid")
+        checker
+            .try_acquire("a:b", "chat/x", &demand! { rpm: rpm, tpm: tpm }, &limits)
+            .wait()
+            .expect("it is valid")
     };
     assert!(check(1, 900).is_admitted());
     for _ in 0..3 {
-        let Verdict::Denied(denied) = check(1, 200) else { panic!("there is no room") };
+        let Attempt::Denied(denied) = check(1, 200) else { panic!("there is no room") };
         assert_eq!(denied.wait(), Some(6 * SECOND));
         assert_eq!(denied.limited_by().expect("a limit refuses").limit().name(), "tpm");
     }
     assert!(check(9, 100).is_admitted(), "what was denied took nothing");
-    let other = checker.check("a", "b:chat/x", &demand! { rpm: 10 }, &limits).wait();
+    let other = checker.try_acquire("a", "b:chat/x", &demand! { rpm: 10 }, &limits).wait();
     assert!(other.expect("it is valid").is_admitted(), "the parts of a key stay apart");
     // rpm is there again after 6 s, tpm after 12 s.
     let costs = demand! { rpm: 1, tpm: 200 };
-    let late = checker.check_and_wait("a:b", "chat/x", &costs, &limits, Some(11 * SECOND)).wait();
+    let late = checker.acquire("a:b", "chat/x", &costs, &limits).timeout(11 * SECOND).wait();
     assert!(matches!(late, Err(CheckError::TimedOut { waited: Duration::ZERO, .. })), "{late:?}");
-    let mut waiting = Box::pin(checker.check_and_wait("a:b", "chat/x", &costs, &limits, None));
+    let mut waiting = checker.acquire("a:b", "chat/x", &costs, &limits).into_future();
     let mut passes_at = |micros: u64| {
         bench.hands.set(START + Span::from_micros(micros));
         (0..2_000).any(|_| {
             std::thread::yield_now();
-            match waiting.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
+            match Pin::new(&mut waiting).poll(&mut Context::from_waker(Waker::noop())) {
                 Poll::Ready(Ok(())) => true,
                 Poll::Ready(Err(error)) => panic!("{error}"),
                 Poll::Pending => false,
@@ -124,7 +128,7 @@ pub fn checks_charge_all_or_nothing_and_wait_for_the_slowest(open: OpenSetStore<
     assert!(!passes_at(0) && !passes_at(6_000_000) && !passes_at(11_999_999));
     assert!((0..1_000).any(|_| passes_at(12_000_000)));
     let resource = Limits::new([Limit::resource("slots", 1)]).expect("valid");
-    let refused = checker.check("a", "b", &demand! { slots: 1 }, &resource).wait();
+    let refused = checker.try_acquire("a", "b", &demand! { slots: 1 }, &resource).wait();
     assert!(matches!(refused, Err(CheckError::Resource(_))), "{refused:?}");
 }
 
@@ -146,17 +150,17 @@ pub fn a_check_that_waits_holds_back_no_check_of_another_limit(open: OpenSetStor
     let limits = Limits::new([Limit::per_day("budget", 1), Limit::per_second("rps", 100)]).expect("valid");
     let check = |budget: u64, rps: u64| {
         let costs = demand! { budget: budget, rps: rps };
-        checker.check("key", "chat", &costs, &limits).wait().expect("it is valid")
+        checker.try_acquire("key", "chat", &costs, &limits).wait().expect("it is valid")
     };
     assert!(check(1, 0).is_admitted());
     let costs = demand! { budget: 1, rps: 1 };
-    let mut waiting = Box::pin(checker.check_and_wait("key", "chat", &costs, &limits, None));
-    let mut poll = || waiting.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_ready();
+    let mut waiting = checker.acquire("key", "chat", &costs, &limits).into_future();
+    let mut poll = || Pin::new(&mut waiting).poll(&mut Context::from_waker(Waker::noop())).is_ready();
     until_parked(&bench, &mut poll);
     for number in 0..100 {
         assert!(check(0, 1).is_admitted(), "check {number} takes nothing of the budget");
     }
-    let Verdict::Denied(denied) = check(0, 1) else { panic!("the second is used up") };
+    let Attempt::Denied(denied) = check(0, 1) else { panic!("the second is used up") };
     assert_eq!(denied.wait(), Some(Duration::from_millis(10)), "the rate denies it, and no waiter");
     assert!(!check(1, 0).is_admitted(), "a waiter is ahead of it");
     assert!(!poll());
@@ -204,7 +208,7 @@ pub fn counts_of_checks_can_be_looked_at_charged_and_given_back(open: OpenSetSto
         statuses.iter().map(|status| status.available()).collect::<Vec<_>>()
     };
     let check = |tpm: u64| {
-        let checked = checker.check("key", "chat", &demand! { tpm: tpm, window: 10 }, &limits).wait();
+        let checked = checker.try_acquire("key", "chat", &demand! { tpm: tpm, window: 10 }, &limits).wait();
         checked.expect("it is valid").is_admitted()
     };
     assert_eq!(left(), [1_000, 100, 10], "nothing was used yet");
@@ -252,12 +256,12 @@ pub fn checks_are_told_with_what_they_are_about(open: OpenSetStore<'_>) {
     let limits = Limits::new([Limit::per_minute("rpm", 1), Limit::per_minute("tpm", 60)]).expect("valid");
     let costs = demand! { rpm: 1, tpm: 1 };
     let check =
-        |checker: &Checker| checker.check("key", "chat", &costs, &limits).wait().expect("it is valid");
+        |checker: &Checker| checker.try_acquire("key", "chat", &costs, &limits).wait().expect("it is valid");
     assert!(check(&checker).is_admitted() && !check(&traced).is_admitted(), "they share their counts");
-    let late = traced.check_and_wait("key", "chat", &costs, &limits, SECOND).wait();
+    let late = traced.acquire("key", "chat", &costs, &limits).timeout(SECOND).wait();
     assert!(late.is_err(), "told at once");
-    let mut waiting = Box::pin(traced.check_and_wait("key", "chat", &costs, &limits, None));
-    let mut poll = || waiting.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_ready();
+    let mut waiting = traced.acquire("key", "chat", &costs, &limits).into_future();
+    let mut poll = || Pin::new(&mut waiting).poll(&mut Context::from_waker(Waker::noop())).is_ready();
     until_parked(&bench, &mut poll);
     bench.advance_ms(60_000);
     eventually(|| poll().then_some(()));

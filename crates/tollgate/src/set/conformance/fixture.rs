@@ -46,7 +46,7 @@ impl SetFixture {
     /// The same, with more to say about it.
     pub fn builder<const N: usize>(&self, name: &str, limits: [LimitBuilder; N]) -> LimitSetBuilder {
         // By a clock that is turned by hours, a store that is asked a question meanwhile would seem to be away.
-        let builder = LimitSet::builder().limits(limits).timeout(FOREVER);
+        let builder = LimitSet::builder().limits(limits).store_timeout(FOREVER);
         match &self.backend {
             Some(backend) => builder.store(Arc::clone(backend)).name(name),
             None => builder.clock(self.hands.clock()),
@@ -197,5 +197,17 @@ impl RecordingObserver {
     /// What was heard since the last time.
     pub(super) fn take(&self) -> Vec<String> {
         std::mem::take(&mut *self.0.lock().expect("nobody panics while it listens"))
+    }
+}
+
+/// Runs a future to its end in this thread.
+pub(crate) fn block_on<F: Future>(future: F) -> F::Output {
+    let mut future = std::pin::pin!(future);
+    let mut context = Context::from_waker(Waker::noop());
+    loop {
+        if let Poll::Ready(output) = future.as_mut().poll(&mut context) {
+            return output;
+        }
+        std::thread::yield_now();
     }
 }

@@ -1,13 +1,15 @@
 //! What a lease holds, and how it ends.
 
+use std::future::Future;
+use std::task::{Context, Waker};
 use std::time::Duration;
 
 use tollgate_core::{Demand, DemandError, Limit, Name, demand};
 
-use super::fixture::{RecordingObserver, available, count, denial, spend, take, until};
+use super::fixture::{RecordingObserver, available, block_on, count, denial, eventually, spend, take, until};
 use super::{OpenSetStore, SetFixture};
 use crate::limiter::Heartbeats;
-use crate::{AcquireError, LimitSet, OnDrop, ReleaseError, SettleError};
+use crate::{AcquireError, Lease, LeaseError, LimitSet, OnDrop};
 
 fn api(bench: &SetFixture) -> LimitSet {
     bench.set([Limit::per_minute("rpm", 10), Limit::per_minute("tpm", 1_000), Limit::resource("slots", 4)])
@@ -58,22 +60,95 @@ pub fn a_policy_refunds_what_was_dropped(open: OpenSetStore<'_>) {
     assert_eq!(available(&set, "slots"), 4);
 }
 
-/// Rates that were asked for want a report.
-pub fn released_without_a_report_it_says_which_are_missing_and_releases(open: OpenSetStore<'_>) {
+/// What was not reported counts as it was taken, and a lease says what that is.
+pub fn committed_it_counts_as_reported_and_otherwise_as_taken(open: OpenSetStore<'_>) {
     let set = api(&SetFixture::new(open));
-    let missing = take(&set, demand! { rpm: 1, tpm: 300 }).expect("it fits").release().wait();
-    let ReleaseError::Unreported(names) = missing.expect_err("two are missing") else {
-        panic!("another error")
+    let unreported = |lease: &Lease<'_>| {
+        lease.unreported().iter().map(|name| name.as_str().to_owned()).collect::<Vec<_>>()
     };
-    assert_eq!(names.iter().map(Name::as_str).collect::<Vec<_>>(), ["rpm", "tpm"]);
+    let lease = take(&set, demand! { rpm: 1, tpm: 300 }).expect("it fits");
+    assert_eq!(unreported(&lease), ["rpm", "tpm"]);
+    lease.commit().wait().expect("a store that is there answers");
     assert_eq!(left(&set), [9, 700, 4]);
     let mut lease = take(&set, demand! { tpm: 300 }).expect("it fits");
     lease.report(demand! { tpm: 100 }).expect("the report is valid");
-    lease.release().wait().expect("nothing is missing");
+    assert_eq!(unreported(&lease), Vec::<String>::new());
+    lease.commit().wait().expect("a store that is there answers");
     assert_eq!(left(&set), [9, 600, 4]);
 }
 
-/// Settled, released, cancelled or dropped, awaited or not.
+/// Adjustments add to what was reported, or else to what was taken.
+pub fn adjustments_add_up(open: OpenSetStore<'_>) {
+    let set = api(&SetFixture::new(open));
+    let mut lease = take(&set, demand! { rpm: 1, tpm: 300 }).expect("it fits");
+    lease.adjust([("tpm", 900)]).expect("tpm is a limit");
+    lease.adjust([("tpm", -100), ("rpm", -5)]).expect("they are limits");
+    assert_eq!((lease.reported("tpm"), lease.reported("rpm")), (Some(1_100), Some(0)));
+    let wrong = lease.adjust([("typo", 1), ("tpm", 50)]).expect_err("typo is no limit");
+    assert!(matches!(wrong, LeaseError::Usage(_)), "{wrong}");
+    lease.commit().wait().expect("a store that is there answers");
+    assert_eq!(left(&set), [10, -150, 4], "what is valid is noted all the same");
+}
+
+/// More can be taken on the same lease: all of it or nothing, and only what is named.
+pub fn consume_takes_more_or_nothing_and_is_held_like_the_rest(open: OpenSetStore<'_>) {
+    let set = api(&SetFixture::new(open));
+    let mut lease = take(&set, demand! { tpm: 300, slots: 3 }).expect("it fits");
+    lease.consume(demand! { tpm: 500 }).wait().expect("it fits");
+    assert_eq!((left(&set), lease.reserved("tpm")), ([10, 200, 1], Some(800)));
+    let denied = lease.consume(demand! { tpm: 201 }).wait().expect_err("200 are left");
+    assert!(matches!(denied, AcquireError::Denied(_)), "{denied}");
+    lease.consume(demand! { slots: 1 }).wait().expect("it fits");
+    assert_eq!(left(&set), [10, 200, 0]);
+    lease.settle(demand! { tpm: 100 }).wait().expect("a store that is there answers");
+    assert_eq!(left(&set), [10, 400, 4]);
+    let mut lease = take(&set, demand! { tpm: 100 }).expect("it fits").into_owned();
+    lease.consume(demand! { tpm: 100, slots: 1 }).wait().expect("it fits");
+    lease.cancel().wait().expect("a store that is there answers");
+    assert_eq!(left(&set), [10, 400, 4]);
+    let mut lease = take(&set, demand! { tpm: 100 }).expect("it fits");
+    lease.consume(demand! { tpm: 100, slots: 1 }).wait().expect("it fits");
+    drop(lease);
+    until(|| left(&set) == [10, 200, 4]);
+}
+
+/// A block of work that fails or is cancelled gives everything back, also what was reported and consumed.
+pub fn a_block_that_fails_or_is_cancelled_gives_everything_back(open: OpenSetStore<'_>) {
+    let set = api(&SetFixture::new(open));
+    type AnyError = Box<dyn std::error::Error>;
+    let acquire = || set.acquire(demand! { rpm: 1, tpm: 300 });
+    let work = async |lease: &mut Lease<'_>| {
+        lease.report(demand! { tpm: 900 })?;
+        Ok::<_, AnyError>(lease.consume(demand! { tpm: 100, slots: 1 }).await?)
+    };
+    let failed = acquire().run::<(), AnyError, _>(async |lease| {
+        work(lease).await?;
+        Err("the provider is down".into())
+    });
+    assert_eq!(block_on(failed).expect_err("it fails").to_string(), "the provider is down");
+    until(|| left(&set) == [10, 1_000, 4]);
+    let (mut entered, mut context) = (false, Context::from_waker(Waker::noop()));
+    let mut task = Box::pin(acquire().run::<(), AnyError, _>(async |lease| {
+        work(lease).await?;
+        entered = true;
+        std::future::pending().await
+    }));
+    eventually(|| {
+        assert!(task.as_mut().poll(&mut context).is_pending());
+        (left(&set) == [9, 600, 2]).then_some(())
+    });
+    drop(task);
+    until(|| left(&set) == [10, 1_000, 4]);
+    assert!(entered);
+    let answer = acquire().run::<_, AnyError, _>(async |lease| {
+        lease.report(demand! { tpm: 50 })?;
+        Ok("an answer")
+    });
+    assert_eq!(block_on(answer).expect("it succeeds"), "an answer");
+    assert_eq!(left(&set), [9, 950, 4]);
+}
+
+/// Settled, committed, cancelled or dropped, awaited or not.
 pub fn however_a_lease_ends_it_counts_once(open: OpenSetStore<'_>) {
     let set = api(&SetFixture::new(open));
     let lease = || take(&set, demand! { rpm: 1, tpm: 100, slots: 2 }).expect("it fits");
@@ -94,22 +169,23 @@ pub fn calls_are_counted_by_themselves_and_not_reported_beyond(open: OpenSetStor
     let lease = take(&set, demand! { tpm: 100 }).expect("it fits");
     assert_eq!(lease.reserved("call_count"), Some(1));
     let error = lease.settle(demand! { call_count: 2, tpm: 40 }).wait().expect_err("that is too many");
-    assert!(matches!(error, SettleError::TooManyCalls { used: 2, reserved: 1, .. }), "{error}");
+    assert!(matches!(error, LeaseError::TooManyCalls { used: 2, reserved: 1, .. }), "{error}");
     assert_eq!((available(&set, "call_count"), available(&set, "tpm")), (9, 960));
     let none = set.try_acquire(demand! {}).wait().expect_err("tpm wants an amount");
     assert!(matches!(none, AcquireError::Demand(DemandError::MissingAmount { .. })), "{none}");
 }
 
-/// The same code runs where some limits are switched off.
-pub fn names_that_are_no_limits_are_skipped_unless_the_set_is_strict(open: OpenSetStore<'_>) {
+/// A typo is an error; where the same code runs with some limits switched off, the set says so.
+pub fn names_that_are_no_limits_are_errors_unless_the_set_skips_them(open: OpenSetStore<'_>) {
     let (bench, ears) = (SetFixture::new(open), RecordingObserver::default());
     let limits = || [Limit::per_minute("rpm", 10)];
-    let set = bench.builder("one", limits()).observer(ears.observer()).build().expect("it is valid");
+    let skipping = bench.builder("one", limits()).observer(ears.observer()).skip_unknown();
+    let set = skipping.build().expect("it is valid");
     spend(&set, demand! { rpm: 1, typo: 5 });
     assert!(ears.take().contains(&r#"UnknownLimit { name: "typo" }"#.to_owned()));
-    let strict = bench.builder("two", limits()).strict(true).build().expect("it is valid");
+    let strict = bench.builder("two", limits()).build().expect("it is valid");
     for name in ["typo", "_cooldown_"] {
-        let demand: Demand<'_> = [("rpm", 1_u64), (name, 5)].into_iter().collect();
+        let demand: Demand = [("rpm", 1_u64), (name, 5)].into_iter().collect();
         let error = strict.try_acquire(demand).wait().expect_err("it is no limit");
         let AcquireError::Demand(DemandError::UnknownLimit { known, .. }) = error else { panic!("{error}") };
         assert_eq!(known.iter().map(Name::as_str).collect::<Vec<_>>(), ["rpm"]);
@@ -173,7 +249,7 @@ pub fn heartbeats_keep_resources_and_silence_loses_them_once(open: OpenSetStore<
     drop(silent);
     assert_eq!(count(&set, demand! {}), 0, "never two for one");
     assert_eq!(alive.heartbeat().wait(), Ok(true));
-    alive.release().wait().expect("nothing is missing");
-    third.release().wait().expect("nothing is missing");
+    alive.commit().wait().expect("nothing is missing");
+    third.commit().wait().expect("nothing is missing");
     until(|| available(&set, "slots") == 2);
 }

@@ -14,6 +14,7 @@ pub mod numbers;
 pub mod sharing;
 pub mod waiting;
 
+pub(crate) use fixture::block_on;
 pub use fixture::{OpenSetStore, SetFixture};
 
 /// Makes a test of every law: `here` on sets of this process, or on stores made by `$open`, from a clock to an
@@ -65,10 +66,13 @@ macro_rules! set_suite {
             less_than_taken_is_refunded_and_more_is_debt
             what_was_dropped_stays_charged_and_its_resources_are_free
             a_policy_refunds_what_was_dropped
-            released_without_a_report_it_says_which_are_missing_and_releases
+            committed_it_counts_as_reported_and_otherwise_as_taken
+            adjustments_add_up
+            consume_takes_more_or_nothing_and_is_held_like_the_rest
+            a_block_that_fails_or_is_cancelled_gives_everything_back
             however_a_lease_ends_it_counts_once
             calls_are_counted_by_themselves_and_not_reported_beyond
-            names_that_are_no_limits_are_skipped_unless_the_set_is_strict
+            names_that_are_no_limits_are_errors_unless_the_set_skips_them
             what_can_never_fit_is_refused_at_once
             a_lease_knows_its_config_and_what_was_reserved
             an_empty_set_admits_everything

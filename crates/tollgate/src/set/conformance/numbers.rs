@@ -129,9 +129,9 @@ pub fn a_set_has_32_limits_and_no_more(open: OpenSetStore<'_>) {
     let set = build(LIMITS_MAX as u64).expect("so many may be given");
     assert!(matches!(build(LIMITS_MAX as u64 + 1), Err(LimitsError::TooMany(33))));
     let names: Vec<String> = (0..LIMITS_MAX).map(|index| format!("limit-{index}")).collect();
-    let all: Demand<'_> = names.iter().map(|name| (name.as_str(), 1_u64)).collect();
+    let all: Demand = names.iter().map(|name| (name.as_str(), 1_u64)).collect();
     assert_eq!(count(&set, &all), 1, "the first has 1");
-    let last: Demand<'_> = names[31..].iter().map(|name| (name.as_str(), 1_u64)).collect();
+    let last: Demand = names[31..].iter().map(|name| (name.as_str(), 1_u64)).collect();
     assert_eq!(available(&set, "limit-31"), 31);
     set.cool_down(Duration::from_secs(1)).wait().expect("a store that is there answers");
     assert!(take(&set, &last).is_none());

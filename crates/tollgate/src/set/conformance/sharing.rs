@@ -56,7 +56,7 @@ pub fn a_cooldown_of_one_stops_the_others(open: OpenSetStore<'_>) {
 
 fn sets_of(bench: &SetFixture) -> StoredSets {
     let backend = bench.backend.as_ref().expect("there is a store");
-    StoredSets::new(Arc::clone(backend)).timeout(Duration::from_secs(10 * 365 * 86_400))
+    StoredSets::new(Arc::clone(backend)).store_timeout(Duration::from_secs(10 * 365 * 86_400))
 }
 
 /// An operator sees what there is, cools it down, resumes it and replaces a limit.
@@ -224,7 +224,7 @@ pub fn resources_of_one_who_is_silent_come_back_to_the_others_once(open: OpenSet
     assert_eq!(lost.heartbeat().wait(), Ok(false));
     drop(lost);
     assert!(take(&silent, demand! {}).is_none());
-    found.release().wait().expect("nothing is missing");
+    found.commit().wait().expect("nothing is missing");
 }
 
 fn faulty(open: OpenSetStore<'_>, hands: &ManualClock) -> (Arc<AtomicBool>, Arc<dyn Backend>) {
@@ -288,13 +288,13 @@ pub fn checkers_of_one_namespace_share_counts_and_limits_of_other_names_keep_the
     let of = |limit: LimitBuilder| Limits::new([limit]).expect("it is valid");
     let (requests, tokens) = (of(Limit::per_minute("rpm", 2)), of(Limit::per_minute("tpm", 100)));
     let check = |checker: &Checker| {
-        let checked = checker.check("key", "chat", &demand! { rpm: 1 }, &requests);
-        checked.wait().expect("it is valid").is_admitted()
+        let costs = demand! { rpm: 1 };
+        checker.try_acquire("key", "chat", &costs, &requests).wait().expect("it is valid").is_admitted()
     };
     assert!(check(&one));
-    let all = other.check("key", "chat", &demand! { tpm: 100 }, &tokens).wait().expect("it is valid");
+    let all = other.try_acquire("key", "chat", &demand! { tpm: 100 }, &tokens).wait().expect("it is valid");
     assert!(all.is_admitted());
     assert!(check(&other) && !check(&one), "rpm is remembered though a call brought tpm alone");
-    let none = one.check("key", "chat", &demand! { tpm: 1 }, &tokens).wait().expect("it is valid");
+    let none = one.try_acquire("key", "chat", &demand! { tpm: 1 }, &tokens).wait().expect("it is valid");
     assert!(!none.is_admitted());
 }

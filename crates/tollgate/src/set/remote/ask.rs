@@ -1,12 +1,11 @@
 //! How a set in a store stands.
 
-use tollgate_core::{Costs, Denial, Limits, Ready};
+use tollgate_core::{Costs, Demand, Denial, Limits, Ready};
 use tollgate_store::{Op, Priority, StoreError};
 
 use super::StoredBacking;
 use crate::AcquireError;
 use crate::admission::behind;
-use crate::owned_demand::OwnedDemand;
 use crate::set::{LimitSet, SetStatus};
 use crate::timeout::with_timeout;
 
@@ -40,11 +39,7 @@ impl StoredBacking {
     }
 
     /// When what a newcomer wants would be admitted.
-    pub(in crate::set) async fn ready(
-        &self,
-        set: &LimitSet,
-        wanted: &OwnedDemand,
-    ) -> Result<Ready, AcquireError> {
+    pub(in crate::set) async fn ready(&self, set: &LimitSet, wanted: &Demand) -> Result<Ready, AcquireError> {
         self.open().await?;
         let in_force = self.in_force();
         let costs = self.costs(&in_force, wanted, |name| set.skip_unknown(name))?;

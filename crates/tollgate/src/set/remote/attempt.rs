@@ -1,12 +1,11 @@
 //! Trying, and trying again: how a demand on a set in a store becomes a lease.
 
-use tollgate_core::{Costs, Denial, Name};
+use tollgate_core::{Costs, Demand, Denial, Name};
 use tollgate_store::{LeaseTerm, Op, Reach, StepOutcome, StoreError, TxnOutcome};
 
 use super::{InForce, STALE_MAX, StoredBacking, unsettled};
 use crate::admission::{Admission, AfterDenial, Takes, WaitPolicy};
 use crate::lease::Grant;
-use crate::owned_demand::OwnedDemand;
 use crate::set::LimitSet;
 use crate::{AcquireError, Attempt, Event, Lease};
 
@@ -14,7 +13,7 @@ use crate::{AcquireError, Attempt, Event, Lease};
 struct SetAcquireLoop<'a, 'w> {
     set: &'a LimitSet,
     remote: &'a StoredBacking,
-    wanted: &'w OwnedDemand,
+    wanted: &'w Demand,
     turn: Admission<'a>,
     /// The limit that made it wait longest, as it looked at first.
     limited_by: Option<Name>,
@@ -39,9 +38,9 @@ impl LimitSet {
     pub(in crate::set) async fn acquire_stored<'a>(
         &'a self,
         remote: &'a StoredBacking,
-        wanted: OwnedDemand,
+        wanted: Demand,
         patience: WaitPolicy,
-    ) -> Result<Attempt<'a>, AcquireError> {
+    ) -> Result<Attempt<Lease<'a>>, AcquireError> {
         if remote.away.is_recent(remote.clock().now())
             && let Some(lease) = self.fall_back(remote, &wanted)?
         {
@@ -64,7 +63,7 @@ impl LimitSet {
                 lease.map(Attempt::Admitted).ok_or_else(error)
             }
             taken => {
-                if let Err(AcquireError::QueueFull { .. }) = taken {
+                if let Err(AcquireError::QueueFull(_)) = taken {
                     self.reporter().report_if_watched(&Event::Denied { limit: None });
                 }
                 taken
@@ -74,7 +73,7 @@ impl LimitSet {
 }
 
 impl<'a> SetAcquireLoop<'a, '_> {
-    async fn run(&mut self) -> Result<Attempt<'a>, AcquireError> {
+    async fn run(&mut self) -> Result<Attempt<Lease<'a>>, AcquireError> {
         self.remote.open().await?;
         let mut priced = self.price()?;
         loop {
@@ -157,7 +156,7 @@ impl<'a> SetAcquireLoop<'a, '_> {
         Ok(SetLoopStep::Turn(turned))
     }
 
-    fn refuse(&self, denial: Box<Denial>) -> Result<Attempt<'a>, AcquireError> {
+    fn refuse(&self, denial: Box<Denial>) -> Result<Attempt<Lease<'a>>, AcquireError> {
         let slowest = denial.limited_by();
         let limit = slowest.as_ref().map(|status| status.limit().name());
         self.set.reporter().report_if_watched(&Event::Denied { limit });

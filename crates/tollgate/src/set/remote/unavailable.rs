@@ -1,12 +1,11 @@
 //! What a set in a store does while the store is away.
 
 use tollgate_catalog::OnUnavailable;
-use tollgate_core::Costs;
+use tollgate_core::{Costs, Demand};
 use tollgate_store::{Op, StepOutcome, Transaction, TxnOutcome};
 
 use super::StoredBacking;
 use crate::lease::Grant;
-use crate::owned_demand::OwnedDemand;
 use crate::set::LimitSet;
 use crate::{AcquireError, Event, Lease};
 
@@ -15,7 +14,7 @@ impl LimitSet {
     pub(super) fn fall_back<'a>(
         &'a self,
         remote: &'a StoredBacking,
-        wanted: &OwnedDemand,
+        wanted: &Demand,
     ) -> Result<Option<Lease<'a>>, AcquireError> {
         let lease = match remote.settings.on_unavailable {
             OnUnavailable::Allow => {
@@ -39,7 +38,7 @@ impl LimitSet {
     fn take_locally<'a>(
         &'a self,
         remote: &'a StoredBacking,
-        wanted: &OwnedDemand,
+        wanted: &Demand,
     ) -> Result<Option<Lease<'a>>, AcquireError> {
         let mut in_force = remote.in_force();
         in_force.limits = in_force.limits.scaled(remote.settings.local_share);
