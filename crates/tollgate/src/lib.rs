@@ -20,13 +20,24 @@
 //! # }).unwrap();
 //! ```
 //!
-//! In a thread, with no runtime, write `.wait()` where a task writes `.await`: both stand in the same queue.
+//! In a thread, with no runtime, write `.wait()` where a task writes `.await`: both wait in the same queue.
 //!
-//! - [`LimitSet`]: several limits taken together, shared by threads and tasks.
-//!   Also by processes and hosts, through a [store](LimitSetBuilder::store).
-//! - [`LimitPool`]: several sets to spread over, such as accounts or regions.
-//! - [`Checker`]: limits given with each call, for callers who keep none.
-//! - [`Observer`]: what happens, as events; the same go to `tracing`.
+//! Which one:
+//!
+//! | you have | use |
+//! |---|---|
+//! | limits that the program knows, shared by its threads and tasks; or by processes and hosts, through a [store](LimitSetBuilder::store) | [`LimitSet`] |
+//! | several such sets to spread over: accounts, regions, keys | [`LimitPool`] |
+//! | many users, keys or projects, with stored limits that an operator changes | [`Limiter`] |
+//! | limits that come with each call | [`Checker`] |
+//! | jobs to run in threads, tasks or processes under limits | `workers` (feature `workers`) |
+//! | many requests to a provider that answers 429 | the crate `tollgate-batch` |
+//!
+//! All of them have [`try_acquire`](LimitSet::try_acquire), which answers now, and [`acquire`](LimitSet::acquire), which waits, with one
+//! builder ([`Acquire`]). A denial is a value, [`Attempt::Denied`]; every error becomes an [`Error`]. What happens is reported to an
+//! [`Observer`], and to `tracing`.
+//!
+//! Features: `file`, `shm`, `redis`, `dynamodb` for stores, `calendar`, `serde`, `tower`, `workers`, `tokio`, `processes`.
 
 #[cfg(doctest)]
 mod guide;

@@ -5,12 +5,14 @@ mod support;
 use std::sync::{Arc, Mutex};
 use std::task::Poll;
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use support::{
     START, advance_ms, answer, available, builder, count, hands, poll, set, spend, try_take, until,
 };
-use tollgate::{AcquireError, Limit, Priority, Span, demand};
+use tollgate::{
+    AcquireError, Checker, Level, Limit, LimitPool, Limiter, Limits, Memory, Priority, Span, demand,
+};
 
 const SECOND: Duration = Duration::from_secs(1);
 
@@ -214,4 +216,42 @@ fn more_than_may_wait_are_turned_away() {
     assert_eq!(error, AcquireError::QueueFull(tollgate::store::QueueFull { waiting: 2, max: 2 }));
     advance_ms(&hands, 60_000);
     assert!(matches!(poll(&mut waits[0]), Poll::Ready(Ok(_))));
+}
+
+#[test]
+#[allow(clippy::disallowed_methods, reason = "a deadline is an instant")]
+fn a_wait_ends_at_its_timeout_or_its_deadline_whichever_is_earlier_wherever_it_waits() {
+    let hands = hands();
+    let memory = Arc::new(Memory::builder().clock(hands.clock()).build());
+    let rate = || [Limit::per_minute("rpm", 60)];
+    let set = set(&hands, rate());
+    let pool = LimitPool::new([set.clone()]).unwrap();
+    let limiter = Limiter::open(memory.clone(), "default").wait().unwrap();
+    let limits = Limits::new(rate()).unwrap();
+    limiter.catalog().set_limits(Level::System, &limits).wait().unwrap();
+    let checker = Checker::in_memory(&memory, "checks");
+    let costs = demand! { rpm: 60 };
+    set.acquire(&costs).wait().unwrap().commit().wait().unwrap();
+    limiter.acquire("user", "gpt", &costs).wait().unwrap().commit().wait().unwrap();
+    checker.acquire("user", "gpt", &costs, &limits).wait().unwrap();
+    let (now, hour) = (Instant::now(), Duration::from_secs(3_600));
+    macro_rules! check {
+        ($acquire:expr) => {{
+            for (timeout, deadline) in
+                [(Some(Duration::from_secs(9)), None), (None, Some(now)), (Some(hour), Some(now))]
+            {
+                let acquire = $acquire;
+                let acquire = timeout.into_iter().fold(acquire, |acquire, timeout| acquire.timeout(timeout));
+                let acquire = deadline.into_iter().fold(acquire, |acquire, at| acquire.deadline(at));
+                let error = tollgate::Error::from(acquire.wait().unwrap_err());
+                assert_eq!(error.retry_after(), Some(Duration::from_secs(10)), "{error}");
+            }
+            let mut waiting = $acquire.timeout(hour).deadline(now + hour).into_future();
+            assert!(poll(&mut waiting).is_pending(), "there is time enough");
+        }};
+    }
+    check!(set.acquire(demand! { rpm: 10 }));
+    check!(pool.acquire(demand! { rpm: 10 }));
+    check!(limiter.acquire("user", "gpt", demand! { rpm: 10 }));
+    check!(checker.acquire("user", "gpt", demand! { rpm: 10 }, &limits));
 }

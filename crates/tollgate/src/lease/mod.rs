@@ -2,6 +2,7 @@
 
 mod grant;
 mod report;
+mod settle;
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -9,14 +10,14 @@ use std::num::NonZeroU64;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use tollgate_core::{AsDemand, Costs, Demand, Kind, Limit, Limits, Name, Packed, Span, Tick, Usage};
+use tollgate_core::{AsDemand, Costs, Demand, Kind, Limit, Limits, Packed, Span, Tick};
 use tollgate_store::{Reply, StoreError, generation};
 
 pub(crate) use grant::Grant;
 use report::UsageReport;
 
 use crate::set::Backing;
-use crate::{AcquireError, Attempt, Event, LeaseError, LimitSet};
+use crate::{AcquireError, Attempt, LeaseError, LimitSet};
 
 /// What a set says about itself: region, account, endpoint, tier.
 pub type Config = BTreeMap<String, String>;
@@ -309,48 +310,6 @@ impl<'a> Lease<'a> {
         }
     }
 
-    /// Notes what was used, to count when the lease ends. The last report of a limit counts.
-    ///
-    /// # Errors
-    ///
-    /// [`LeaseError`] if the report is not valid; what is valid in it is noted all the same.
-    pub fn report(&mut self, usage: impl AsDemand) -> Result<(), LeaseError> {
-        self.note_with(|lease, costs, used, noted| lease.note(lease.foreign(), costs, used, noted, &usage))
-    }
-
-    /// Adds to what was used, to count when the lease ends. Never denied: what is used beyond what was taken becomes debt. A
-    /// negative amount gives back, down to nothing used.
-    ///
-    /// ```
-    /// use tollgate::{demand, Limit, LimitSet};
-    ///
-    /// let set = LimitSet::new([Limit::per_minute("tpm", 1_000)])?;
-    /// let mut lease = set.acquire(demand! { tpm: 500 }).wait()?;
-    /// lease.adjust([("tpm", 1_500)])?;
-    /// lease.commit().wait()?;
-    /// assert_eq!(set.peek().wait()?.limits[0].available(), -1_000);
-    /// # Ok::<(), tollgate::Error>(())
-    /// ```
-    ///
-    /// # Errors
-    ///
-    /// [`LeaseError`] if a name is no limit, or if there are more calls than were taken; what is valid is noted all the same.
-    pub fn adjust<'n>(&mut self, by: impl IntoIterator<Item = (&'n str, i64)>) -> Result<(), LeaseError> {
-        self.note_with(|lease, costs, used, noted| lease.note_by(costs, used, noted, by))
-    }
-
-    fn note_with(
-        &mut self,
-        note: impl FnOnce(&Self, &Costs, &mut [u64], &mut UsageReport) -> Option<Box<LeaseError>>,
-    ) -> Result<(), LeaseError> {
-        let costs = self.costs();
-        let (mut used, mut noted) = self.used_so_far(&costs);
-        let wrong = note(self, &costs, &mut used, &mut noted);
-        self.extra().reported = Some((used, noted));
-        self.ends_on_drop.set(true);
-        wrong.map_or(Ok(()), |error| Err(*error))
-    }
-
     /// Takes more from the set, all or nothing, now, and holds it like the rest. Only what the demand names is taken: no further
     /// call and no further resource. What is reported later is counted against what was taken at first.
     ///
@@ -399,156 +358,6 @@ impl<'a> Lease<'a> {
         limits.fold(Demand::copy_of(demand), |demand, name| demand.with(name, 0))
     }
 
-    /// The limits of which an amount was taken on purpose and no usage was reported yet. They are charged as they were taken.
-    pub fn unreported(&self) -> Vec<Name> {
-        let reported = self.extra.0.as_ref().and_then(|extra| extra.reported.as_ref());
-        self.wanting_report(&self.costs(), reported.map_or_else(UsageReport::default, |(_, noted)| *noted))
-    }
-
-    /// Ends the lease with what was really used. Less than taken is given back, more becomes debt, also where
-    /// nothing was taken, and what is not named counts as it was taken or [reported](Lease::report).
-    ///
-    /// # Cancel safety
-    ///
-    /// When this returns, awaited or not, it has happened, or been sent to the store.
-    ///
-    /// # Errors
-    ///
-    /// [`LeaseError`] if the report is not valid, or if the store could not write it down. The lease has ended all the same.
-    #[inline(always)]
-    pub fn settle(mut self, usage: impl AsDemand) -> Reply<'static, Result<(), LeaseError>> {
-        if !self.is_of_this_process() {
-            return self.let_go();
-        }
-        if self.extra.0.is_some() {
-            return self.settle_with_extra(&usage);
-        }
-        let wrong = self.settle_bare(&usage);
-        self.leave();
-        match wrong {
-            None => Reply::ready(Ok(())),
-            Some(error) => Reply::ready(Err(*error)),
-        }
-    }
-
-    /// In a place of its own, with nothing to move: the lease stays where it is, and mostly there is nothing to report.
-    #[inline]
-    fn settle_bare(&mut self, usage: &impl AsDemand) -> Option<Box<LeaseError>> {
-        let (mut used, mut noted) = (self.taken.amounts(), UsageReport::default());
-        let wrong = self.note(0, &self.taken, &mut used, &mut noted, usage);
-        if !self.end_packed(&used, noted) {
-            self.end_uncommon(&used, noted);
-        }
-        wrong
-    }
-
-    /// Goes, having ended. Of one that is borrowed and has nothing apart there is nothing left to drop.
-    #[inline(always)]
-    fn leave(self) {
-        if matches!(self.set, HeldLease::Borrowed(_)) && self.extra.0.is_none() && !self.ends_on_drop.is() {
-            std::mem::forget(self);
-        }
-    }
-
-    #[cold]
-    fn end_uncommon(&mut self, used: &[u64; 4], noted: UsageReport) {
-        let costs = self.costs();
-        self.end(&costs, &used[..costs.len()], noted);
-    }
-
-    #[cold]
-    fn settle_with_extra(mut self, usage: &impl AsDemand) -> Reply<'static, Result<(), LeaseError>> {
-        let costs = self.costs();
-        let (mut used, mut noted) = self.used_so_far(&costs);
-        let wrong = self.note(self.foreign(), &costs, &mut used, &mut noted, usage);
-        let result = wrong.map_or(Ok(()), |error| Err(*error));
-        self.finish(&costs, &used, noted, result, Lease::commit)
-    }
-
-    /// Ends the lease, and in the same way what was taken by [`consume`](Lease::consume).
-    fn finish(
-        mut self,
-        costs: &Costs,
-        used: &[u64],
-        noted: UsageReport,
-        result: Result<(), LeaseError>,
-        end: fn(Lease<'static>) -> Reply<'static, Result<(), LeaseError>>,
-    ) -> Reply<'static, Result<(), LeaseError>> {
-        let consumed =
-            self.extra.0.as_mut().map(|extra| std::mem::take(&mut extra.consumed)).unwrap_or_default();
-        let mut replies: Vec<_> = consumed.into_iter().map(end).collect();
-        match self.end_stored(costs, used, noted) {
-            Some(ended) => replies.push(Reply::eager(async move { Ok(ended.await?) })),
-            None => self.end(costs, used, noted),
-        }
-        if replies.is_empty() {
-            return Reply::ready(result);
-        }
-        Reply::eager(async move {
-            let mut result = result;
-            for reply in replies {
-                result = result.and(reply.await);
-            }
-            result
-        })
-    }
-
-    /// Ends the lease with what was [reported](Lease::report). What was not reported counts as it was taken.
-    ///
-    /// # Cancel safety
-    ///
-    /// When this returns, awaited or not, it has happened, or been sent to the store.
-    ///
-    /// # Errors
-    ///
-    /// [`LeaseError::Store`] if the store could not write it down. The lease has ended all the same.
-    pub fn commit(mut self) -> Reply<'static, Result<(), LeaseError>> {
-        if !self.is_of_this_process() {
-            return self.let_go();
-        }
-        let costs = self.costs();
-        let (used, noted) = self.used_so_far(&costs);
-        self.finish(&costs, &used, noted, Ok(()), Lease::commit)
-    }
-
-    /// Ends the lease as if nothing had been taken: for calls that were never made.
-    ///
-    /// # Cancel safety
-    ///
-    /// When this returns, awaited or not, it has happened, or been sent to the store.
-    ///
-    /// # Errors
-    ///
-    /// [`LeaseError::Store`] if the store could not write it down. The lease has ended all the same.
-    pub fn cancel(self) -> Reply<'static, Result<(), LeaseError>> {
-        if !self.is_of_this_process() {
-            return self.let_go();
-        }
-        let (costs, unused, noted) = self.nothing_used();
-        self.finish(&costs, &unused, noted, Ok(()), Lease::cancel)
-    }
-
-    /// Cancels the lease from where nothing can wait: what has to be sent is sent in the background.
-    pub(crate) fn cancel_detached(&mut self) {
-        self.ends_on_drop.set(false);
-        if !self.is_of_this_process() {
-            return;
-        }
-        let consumed =
-            self.extra.0.as_mut().map(|extra| std::mem::take(&mut extra.consumed)).unwrap_or_default();
-        consumed.into_iter().for_each(|mut lease| lease.cancel_detached());
-        let (costs, unused, noted) = self.nothing_used();
-        if !self.drop_there(&costs, &unused, noted) {
-            self.end(&costs, &unused, noted);
-        }
-    }
-
-    fn nothing_used(&self) -> (Costs, Vec<u64>, UsageReport) {
-        let costs = self.costs();
-        let unused = vec![0; costs.len()];
-        (costs, unused, UsageReport { differs: true, ..UsageReport::default() })
-    }
-
     /// Says that the holder is alive, and keeps its resources for another [`lease_ttl`].
     ///
     /// `false` if they had expired: they may be another holder's now. Without a `lease_ttl` nothing expires, and
@@ -591,86 +400,6 @@ impl<'a> Lease<'a> {
     fn holds_resources(&self) -> bool {
         let (names, costs) = (self.names(), self.costs());
         names.iter().zip(costs.amounts()).any(|(limit, amount)| limit.is_resource() && *amount > 0)
-    }
-
-    /// Ends the lease if it is a common one: packed, nothing over-used, no observer to notify.
-    #[inline]
-    fn end_packed(&mut self, used: &[u64; 4], noted: UsageReport) -> bool {
-        let set = self.set();
-        let is_told = noted.is_over || noted.differs && set.reporter().is_watched();
-        let Backing::Local(cell) = set.home() else { return false };
-        let ended = !is_told
-            && (!noted.differs && !set.names().have_resources()
-                || cell.settle_packed(set.names(), &self.taken, used));
-        if ended {
-            self.ends_on_drop.set(false);
-        }
-        ended
-    }
-
-    #[inline]
-    fn end(&mut self, costs: &Costs, used: &[u64], noted: UsageReport) {
-        // Whatever happens next, the lease has ended: dropping it must not end it again.
-        self.ends_on_drop.set(false);
-        let set = self.set();
-        let Backing::Local(cell) = set.home() else { return };
-        if !noted.differs && !set.names().have_resources() {
-            return;
-        }
-        let holder = self.holder().map(|holder| holder.get().into());
-        if holder.is_some() {
-            // For the event only: what has expired is not given back twice.
-            self.renew();
-        }
-        let usage = Usage { at: self.at, reserved: costs, used, holder };
-        cell.settle(set.clock(), set.names(), &usage);
-        // Over-use is a warning, which is heard also where ordinary events are not.
-        if noted.differs && (set.reporter().is_watched() || usage.is_over()) {
-            self.tell(set.names(), costs, used);
-        }
-    }
-
-    #[cold]
-    fn tell(&self, limits: &Limits, costs: &Costs, used: &[u64]) {
-        let set = self.set();
-        for (index, limit) in
-            limits.iter().enumerate().filter(|(_, limit)| !limit.is_resource() && !limit.is_cooldown())
-        {
-            let (reserved, used, limit) = (costs.amount(index), used[index], limit.name());
-            if used < reserved {
-                set.reporter().report(&Event::Refunded { limit, amount: reserved - used });
-            } else if used > reserved {
-                set.reporter().report(&Event::OverUsed { limit, amount: used - reserved });
-            }
-        }
-    }
-
-    fn end_on_drop(&mut self) {
-        if !self.is_of_this_process() {
-            return;
-        }
-        let is_kept = self.extra.0.is_none() && self.set().on_drop() == OnDrop::Keep;
-        if is_kept && self.end_packed(&self.taken.amounts(), UsageReport::default()) {
-            return;
-        }
-        let costs = self.costs();
-        let (mut used, mut noted) = self.used_so_far(&costs);
-        if noted.limits == 0 && self.set().on_drop() == OnDrop::Refund {
-            (_, used, noted) = self.nothing_used();
-        }
-        // What was consumed since ends by itself, in the same way.
-        if !self.drop_there(&costs, &used, noted) {
-            self.end(&costs, &used, noted);
-        }
-    }
-}
-
-impl Drop for Lease<'_> {
-    #[inline]
-    fn drop(&mut self) {
-        if self.ends_on_drop.is() {
-            self.end_on_drop();
-        }
     }
 }
 

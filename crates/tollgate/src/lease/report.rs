@@ -58,6 +58,54 @@ impl UsageReport {
 }
 
 impl Lease<'_> {
+    /// Notes what was used, to count when the lease ends. The last report of a limit counts.
+    ///
+    /// # Errors
+    ///
+    /// [`LeaseError`] if the report is not valid; what is valid in it is noted all the same.
+    pub fn report(&mut self, usage: impl AsDemand) -> Result<(), LeaseError> {
+        self.note_with(|lease, costs, used, noted| lease.note(lease.foreign(), costs, used, noted, &usage))
+    }
+
+    /// Adds to what was used, to count when the lease ends. Never denied: what is used beyond what was taken becomes debt. A
+    /// negative amount gives back, down to nothing used.
+    ///
+    /// ```
+    /// use tollgate::{demand, Limit, LimitSet};
+    ///
+    /// let set = LimitSet::new([Limit::per_minute("tpm", 1_000)])?;
+    /// let mut lease = set.acquire(demand! { tpm: 500 }).wait()?;
+    /// lease.adjust([("tpm", 1_500)])?;
+    /// lease.commit().wait()?;
+    /// assert_eq!(set.peek().wait()?.limits[0].available(), -1_000);
+    /// # Ok::<(), tollgate::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// [`LeaseError`] if a name is no limit, or if there are more calls than were taken; what is valid is noted all the same.
+    pub fn adjust<'n>(&mut self, by: impl IntoIterator<Item = (&'n str, i64)>) -> Result<(), LeaseError> {
+        self.note_with(|lease, costs, used, noted| lease.note_by(costs, used, noted, by))
+    }
+
+    fn note_with(
+        &mut self,
+        note: impl FnOnce(&Self, &Costs, &mut [u64], &mut UsageReport) -> Option<Box<LeaseError>>,
+    ) -> Result<(), LeaseError> {
+        let costs = self.costs();
+        let (mut used, mut noted) = self.used_so_far(&costs);
+        let wrong = note(self, &costs, &mut used, &mut noted);
+        self.extra().reported = Some((used, noted));
+        self.ends_on_drop.set(true);
+        wrong.map_or(Ok(()), |error| Err(*error))
+    }
+
+    /// The limits of which an amount was taken on purpose and no usage was reported yet. They are charged as they were taken.
+    pub fn unreported(&self) -> Vec<Name> {
+        let reported = self.extra.0.as_ref().and_then(|extra| extra.reported.as_ref());
+        self.wanting_report(&self.costs(), reported.map_or_else(UsageReport::default, |(_, noted)| *noted))
+    }
+
     /// Notes what was used of each limit. What is not valid is left as it was, and returned as an error. A bit in
     /// `foreign` says that the program does not name the limit.
     #[inline(always)]

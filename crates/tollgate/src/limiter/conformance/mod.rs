@@ -86,7 +86,6 @@ macro_rules! limiter_suite {
         $crate::limiter_suite!(@of waiting, $open,
             waiters_are_admitted_in_order_at_their_exact_instants
             a_wait_that_cannot_fit_is_told_at_once
-            a_wait_ends_at_its_timeout_or_its_deadline
             waiting_for_what_is_held_is_not_in_vain
             a_release_wakes_the_next_at_once
             who_waits_for_a_child_does_not_hold_up_the_other_children

@@ -15,6 +15,7 @@ use super::fixture::RESOURCE;
 use super::{LimiterFixture, OpenStore};
 use crate::Event;
 use crate::limiter::{Heartbeats, LimiterLease};
+use crate::set::conformance::block_on;
 
 /// A panic restores what was taken, also of the parents.
 pub fn a_panic_in_the_block_leaves_everything_as_before_it(open: OpenStore<'_>) {
@@ -23,9 +24,11 @@ pub fn a_panic_in_the_block_leaves_everything_as_before_it(open: OpenStore<'_>) 
     bench.create("user", Some("parent"));
     bench.set(Level::Resource(RESOURCE), [Limit::per_hour("tpm", 100), Limit::resource("slots", 2)]);
     let block = || {
-        let mut lease = bench.take("user", demand! { tpm: 40 }).expect("there is room");
-        lease.adjust([("tpm", 5)]).expect("tpm is a limit");
-        panic!("planted by the suite");
+        let call = bench.limiter.acquire("user", RESOURCE, demand! { tpm: 40 });
+        block_on(call.run::<(), crate::Error, _>(async |lease| {
+            lease.adjust([("tpm", 5)])?;
+            panic!("planted by the suite");
+        }))
     };
     assert!(catch_unwind(AssertUnwindSafe(block)).is_err());
     for entity in ["user", "parent"] {

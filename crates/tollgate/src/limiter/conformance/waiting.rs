@@ -107,27 +107,6 @@ pub fn a_wait_that_cannot_fit_is_told_at_once(open: OpenStore<'_>) {
     assert_eq!(bench.limiter.waiting(), 0);
 }
 
-/// A timeout and a deadline bound the wait, and the earlier of the two holds.
-#[allow(clippy::disallowed_methods, reason = "a deadline is an instant")]
-pub fn a_wait_ends_at_its_timeout_or_its_deadline(open: OpenStore<'_>) {
-    let bench = LimiterFixture::new(open);
-    bench.set(Level::System, [Limit::per_minute("rpm", 60)]);
-    bench.spend("user", demand! { rpm: 60 });
-    let call = || bench.limiter.acquire("user", RESOURCE, demand! { rpm: 10 });
-    let past = std::time::Instant::now();
-    let [soon, late] = [Duration::from_millis(9_999), Duration::from_secs(3_600)];
-    for call in [call().timeout(soon), call().deadline(past), call().timeout(late).deadline(past)] {
-        let error = call.wait().expect_err("ten take ten seconds");
-        assert!(matches!(error, LimiterError::TimedOut { .. }), "{error}");
-    }
-    let mut waiting = call().timeout(late).deadline(past + late).into_future();
-    while bench.limiter.waiting() == 0 {
-        assert!(poll(&mut waiting).is_pending(), "there is time enough");
-    }
-    bench.advance_ms(10_000);
-    drop(granted(waiting));
-}
-
 /// What another holds until it expires may be given back at any time, so a wait for it can succeed.
 pub fn waiting_for_what_is_held_is_not_in_vain(open: OpenStore<'_>) {
     let bench = LimiterFixture::with(open, |builder| builder.lease_ttl(Duration::from_secs(60)));

@@ -10,7 +10,7 @@ use tollgate_store::{FaultStore, ManualClock};
 
 use super::fixture::{START, available, count, denial, spend, take, until};
 use super::{OpenSetStore, SetFixture};
-use crate::{AcquireError, LimitSet, ReplaceError, SETS_NAMESPACE};
+use crate::{AcquireError, LeaseError, LimitSet, ReplaceError, SETS_NAMESPACE};
 
 fn rps() -> LimitBuilder {
     Limit::per_second("rps", 1_000)
@@ -72,7 +72,8 @@ pub fn an_opener_takes_nothing_of_limits_that_it_does_not_name(open: OpenSetStor
     let free = bench.set([rps()]);
     let lease = take(&free, demand! { rps: 1 }).expect("it fits");
     assert_eq!((lease.reserved("slots"), lease.reserved("call_count")), (None, None));
-    lease.settle(demand! { rps: 3, budget: 2 }).wait().expect("a name that it does not know is skipped");
+    let error = lease.settle(demand! { rps: 3, budget: 2 }).wait().expect_err("it does not name the budget");
+    assert!(matches!(error, LeaseError::Usage(_)), "{error}");
     let left = ["slots", "call_count", "budget", "rps"].map(|name| available(&limited, name));
     assert_eq!(left, [2, 4, 2, 996]);
     let other_set = bench.builder("law", [rps()]).build().expect("it is valid");
