@@ -247,6 +247,7 @@ mod tests {
     #[test]
     fn what_is_in_a_file_is_there_again() {
         let folder = std::env::temp_dir().join(format!("tollgate-engine-{}", std::process::id()));
+        let _ = std::fs::remove_dir_all(&folder);
         std::fs::create_dir_all(&folder).unwrap();
         let path = folder.join("tables.db");
         table(&Engine::open(&path).unwrap());

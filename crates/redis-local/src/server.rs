@@ -1,7 +1,7 @@
 //! A server.
 
 use std::fs;
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, ErrorKind};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -41,12 +41,20 @@ struct Running {
 pub(crate) struct TempFolder(PathBuf);
 
 impl TempFolder {
+    /// A new one. A process that was killed leaves its folders, and another may have its number by now: a server that found the
+    /// files of an earlier one would go on with its state.
     pub(crate) fn new() -> TempFolder {
         static COUNT: AtomicU32 = AtomicU32::new(0);
-        let name = format!("tollgate-redis-{}-{}", std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed));
-        let folder = std::env::temp_dir().join(name);
-        fs::create_dir_all(&folder).expect("a temporary folder can be made");
-        TempFolder(folder)
+        loop {
+            let count = COUNT.fetch_add(1, Ordering::Relaxed);
+            let name = format!("tollgate-redis-{}-{count}", std::process::id());
+            let folder = std::env::temp_dir().join(name);
+            match fs::create_dir(&folder) {
+                Ok(()) => return TempFolder(folder),
+                Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
+                Err(error) => panic!("a temporary folder cannot be made at {}: {error}", folder.display()),
+            }
+        }
     }
 
     pub(crate) fn path(&self) -> &Path {
@@ -184,5 +192,25 @@ impl Server {
 impl Drop for Server {
     fn drop(&mut self) {
         self.kill();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_folder_that_a_killed_process_of_the_same_number_left_is_not_used() {
+        let left = TempFolder::new();
+        let number =
+            left.path().to_str().and_then(|path| path.rsplit('-').next()).and_then(|it| it.parse().ok());
+        let number: u32 = number.expect("its name ends with a number");
+        let next =
+            left.path().with_file_name(format!("tollgate-redis-{}-{}", std::process::id(), number + 1));
+        fs::create_dir(&next).expect("it is not there yet");
+        fs::write(next.join("nodes.conf"), "of another cluster").expect("the folder is there");
+        let fresh = TempFolder::new();
+        assert_eq!(fs::read_dir(fresh.path()).expect("it was made").count(), 0);
+        fs::remove_dir_all(&next).expect("it is there");
     }
 }

@@ -138,7 +138,9 @@ fn more_than_taken_is_warned_of_once_for_each_limit_also_where_only_warnings_are
 
 #[test]
 fn an_unknown_name_is_told_each_time_in_demands_and_reports() {
-    let (set, ears) = api(&hands());
+    let ears = Ears::default();
+    let set = builder(&hands(), [Limit::per_minute("rpm", 10)]).observer(ears.observer()).skip_unknown();
+    let set = set.build().unwrap();
     let lease = try_take(&set, demand! { rpm: 1, gpu: 5 }).unwrap();
     lease.settle(demand! { rpm: 1, gpu: 5 }).wait().unwrap();
     let unknown = r#"UnknownLimit { name: "gpu" }"#;
@@ -189,7 +191,7 @@ fn entities_and_config_are_in_no_event() {
     const CANARY: &str = "customer-4711";
     let (hands, ears) = (hands(), Ears::default());
     let limits = [Limit::per_minute("rpm", 2), Limit::resource("slots", 2)];
-    let builder = builder(&hands, limits).observer(ears.observer()).lease_ttl(SECOND);
+    let builder = builder(&hands, limits).observer(ears.observer()).lease_ttl(SECOND).skip_unknown();
     let set = builder.config("account", CANARY).build().unwrap();
     let lease = try_take(&set, demand! { rpm: 2, gpu: 1 }).unwrap();
     assert!(try_take(&set, demand! { rpm: 1 }).is_none());

@@ -29,7 +29,9 @@ impl Sandbox {
         static COUNTER: AtomicU64 = AtomicU64::new(0);
         let number = COUNTER.fetch_add(1, Ordering::Relaxed);
         let path = std::env::temp_dir().join(format!("tollgate-cli-{}-{number}", std::process::id()));
-        std::fs::create_dir_all(&path).expect("a folder for temporary files");
+        // A process that was killed leaves its folders, and this one may have its number.
+        let _ = std::fs::remove_dir_all(&path);
+        std::fs::create_dir(&path).expect("a folder for temporary files");
         Sandbox { path, store: STORE.into() }
     }
 

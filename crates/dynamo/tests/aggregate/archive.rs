@@ -16,7 +16,10 @@ struct Temporary(PathBuf);
 
 impl Temporary {
     fn new(name: &str) -> Temporary {
-        Temporary(std::env::temp_dir().join(format!("tollgate-archive-{name}-{}", std::process::id())))
+        let path = std::env::temp_dir().join(format!("tollgate-archive-{name}-{}", std::process::id()));
+        // A process that was killed leaves its folders, and this one may have its number.
+        let _ = std::fs::remove_dir_all(&path);
+        Temporary(path)
     }
 }
 
