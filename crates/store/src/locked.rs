@@ -77,13 +77,17 @@ impl LockedBucket {
     }
 
     /// Whether a newcomer passes: no waiter holds it back, no cooldown lasts, and it fits.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn fits(&mut self, now: Tick, costs: &Costs, priority: Priority) -> bool {
-        if self.side.is_some() {
-            self.take_back_for_newcomer(now);
-        }
-        let open = self.side.is_none() || self.is_open(now, costs, priority);
-        open && self.bucket.fits(&self.limits, now, costs)
+        (self.side.is_none() || self.admits_newcomer(now, costs, priority))
+            && self.bucket.fits(&self.limits, now, costs)
+    }
+
+    /// Apart, so that what most callers need is small enough to be inlined.
+    #[inline(never)]
+    fn admits_newcomer(&mut self, now: Tick, costs: &Costs, priority: Priority) -> bool {
+        self.take_back_for_newcomer(now);
+        self.is_open(now, costs, priority)
     }
 
     /// Why a newcomer does not pass, with the cooldown and those ahead of it in the wait.
