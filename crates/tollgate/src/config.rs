@@ -7,6 +7,15 @@ use serde_json::Value;
 use crate::{Lease, LimitSet, LimitSetBuilder};
 
 /// Why a value of a config could not be written or read.
+///
+/// ```
+/// use tollgate::{ConfigError, Limit, LimitSet};
+///
+/// let builder = LimitSet::builder().limits([Limit::per_minute("rpm", 10)]).config("tier", "gold");
+/// let set = builder.build()?;
+/// assert!(matches!(set.config_value::<u64>("tier"), Err(ConfigError::Unreadable { .. })));
+/// # Ok::<(), tollgate::Error>(())
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ConfigError {

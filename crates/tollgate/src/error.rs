@@ -112,6 +112,19 @@ impl From<Box<ChainStatus>> for Error {
 }
 
 /// Why nothing was acquired.
+///
+/// ```
+/// use std::time::Duration;
+/// use tollgate::{demand, AcquireError, Limit, LimitSet};
+///
+/// let set = LimitSet::new([Limit::per_minute("rpm", 10)])?;
+/// let error = set.acquire(demand! { rpm: 11 }).wait().unwrap_err();
+/// assert_eq!(error.to_string(), "a demand of 11 can never fit rpm, whose capacity is 10");
+/// set.acquire(demand! { rpm: 10 }).wait()?.commit().wait()?;
+/// let error = set.acquire(demand! { rpm: 10 }).timeout(Duration::from_secs(1)).wait().unwrap_err();
+/// assert!(matches!(error, AcquireError::TimedOut { .. }) && error.denial().is_some());
+/// # Ok::<(), tollgate::Error>(())
+/// ```
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum AcquireError {
@@ -164,6 +177,18 @@ impl From<WaitError> for AcquireError {
 
 /// What was wrong with a report of usage, or why the end of a lease could not be written. The lease has ended all the
 /// same: what is wrong stays charged as reserved, the rest is settled, and resources are free.
+///
+/// ```
+/// use std::time::Duration;
+/// use tollgate::{demand, LeaseError, Limit, LimitSet};
+///
+/// let set = LimitSet::new([Limit::calls(10, Duration::from_secs(60))])?;
+/// let lease = set.acquire(demand! { call_count: 2 }).wait()?;
+/// let error = lease.settle(demand! { call_count: 3 }).wait().unwrap_err();
+/// assert!(matches!(error, LeaseError::TooManyCalls { used: 3, reserved: 2, .. }));
+/// assert_eq!(set.peek().wait()?.limits[0].available(), 8, "charged as reserved");
+/// # Ok::<(), tollgate::Error>(())
+/// ```
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum LeaseError {
@@ -189,6 +214,16 @@ pub enum LeaseError {
 }
 
 /// Why a limit was not replaced.
+///
+/// ```
+/// use tollgate::{Limit, LimitSet, ReplaceError};
+///
+/// let set = LimitSet::new([Limit::per_minute("rpm", 10)])?;
+/// set.replace(Limit::per_minute("rpm", 20)).wait()?;
+/// let error = set.replace(Limit::per_minute("tpm", 20)).wait().unwrap_err();
+/// assert!(matches!(error, ReplaceError::Limits(_)), "there is no tpm to replace");
+/// # Ok::<(), tollgate::Error>(())
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ReplaceError {
@@ -201,6 +236,15 @@ pub enum ReplaceError {
 }
 
 /// Why a check was not made.
+///
+/// ```
+/// use tollgate::{demand, CheckError, Checker, Limit, Limits};
+///
+/// let (checker, limits) = (Checker::new(), Limits::new([Limit::resource("slots", 2)])?);
+/// let error = checker.try_acquire("my_key", "chat", demand! { slots: 1 }, &limits).wait().unwrap_err();
+/// assert!(matches!(error, CheckError::Resource(_)), "a check holds nothing that could be given back");
+/// # Ok::<(), tollgate::Error>(())
+/// ```
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum CheckError {
@@ -252,6 +296,12 @@ impl From<WaitError> for CheckError {
 }
 
 /// Why sets do not make a pool.
+///
+/// ```
+/// use tollgate::{LimitPool, PoolError};
+///
+/// assert_eq!(LimitPool::new([]).unwrap_err(), PoolError::Empty);
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum PoolError {

@@ -12,6 +12,28 @@ use tollgate_core::Name;
 use crate::Config;
 
 /// Something that happened. Labels come from closed sets: names of limits, never of callers.
+///
+/// ```
+/// use std::sync::{Arc, Mutex};
+/// use tollgate::{demand, Event, Limit, LimitSet, Observer};
+///
+/// #[derive(Clone, Default)]
+/// struct Denied(Arc<Mutex<u64>>);
+///
+/// impl Observer for Denied {
+///     fn observe(&self, event: &Event<'_>) {
+///         if let Event::Denied { limit: Some(_) } = event {
+///             *self.0.lock().unwrap() += 1;
+///         }
+///     }
+/// }
+///
+/// let denied = Denied::default();
+/// let set = LimitSet::builder().limits([Limit::per_minute("rpm", 1)]).observer(denied.clone()).build()?;
+/// let admitted = (0..3).filter(|_| set.try_acquire(demand! { rpm: 1 }).wait().is_ok_and(|it| it.is_admitted()));
+/// assert_eq!((admitted.count(), *denied.0.lock().unwrap()), (1, 2));
+/// # Ok::<(), tollgate::Error>(())
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum Event<'a> {
@@ -66,6 +88,28 @@ pub enum Event<'a> {
 }
 
 /// Is notified of what happens to a set or to a checker. Called while the caller waits, so it should be quick.
+///
+/// ```
+/// use std::sync::{Arc, Mutex};
+/// use tollgate::{demand, Event, Limit, LimitSet, Observer};
+///
+/// #[derive(Clone, Default)]
+/// struct Denied(Arc<Mutex<u64>>);
+///
+/// impl Observer for Denied {
+///     fn observe(&self, event: &Event<'_>) {
+///         if let Event::Denied { limit: Some(_) } = event {
+///             *self.0.lock().unwrap() += 1;
+///         }
+///     }
+/// }
+///
+/// let denied = Denied::default();
+/// let set = LimitSet::builder().limits([Limit::per_minute("rpm", 1)]).observer(denied.clone()).build()?;
+/// let admitted = (0..3).filter(|_| set.try_acquire(demand! { rpm: 1 }).wait().is_ok_and(|it| it.is_admitted()));
+/// assert_eq!((admitted.count(), *denied.0.lock().unwrap()), (1, 2));
+/// # Ok::<(), tollgate::Error>(())
+/// ```
 pub trait Observer: Send + Sync {
     /// Something happened.
     fn observe(&self, event: &Event<'_>);
@@ -80,6 +124,25 @@ pub trait Observer: Send + Sync {
 }
 
 /// What a check is about.
+///
+/// ```
+/// use tollgate::{demand, CheckInfo, Checker, Event, Limit, Limits, Observer};
+///
+/// struct Log;
+///
+/// impl Observer for Log {
+///     fn observe(&self, _: &Event<'_>) {}
+///
+///     fn observe_check(&self, event: &Event<'_>, check: &CheckInfo<'_>) {
+///         assert_eq!((*event, check.entity, check.operation), (Event::Allowed, "my_key", "chat"));
+///     }
+/// }
+///
+/// let limits = Limits::new([Limit::per_minute("rpm", 1)])?;
+/// let checker = Checker::new().observer(Log);
+/// assert!(checker.try_acquire("my_key", "chat", demand! { rpm: 1 }, &limits).wait()?.is_admitted());
+/// # Ok::<(), tollgate::Error>(())
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct CheckInfo<'a> {

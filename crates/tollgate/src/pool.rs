@@ -19,6 +19,15 @@ use crate::{Acquire, AcquireError, Attempt, Lease, LimitSet, PoolError, SetStatu
 type PoolReply<'a> = Result<Attempt<Lease<'a>>, AcquireError>;
 
 /// How a pool chooses the set to try first.
+///
+/// ```
+/// use tollgate::{Limit, LimitPool, LimitSet, Spread};
+///
+/// let account = || LimitSet::new([Limit::per_minute("rpm", 60)]);
+/// let pool = LimitPool::new([account()?, account()?])?.spread(Spread::Soonest);
+/// assert!(pool.try_acquire(tollgate::demand! { rpm: 1 }).wait()?.is_admitted());
+/// # Ok::<(), tollgate::Error>(())
+/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Spread {

@@ -3,6 +3,14 @@
 use std::time::Duration;
 
 /// How the pause grows from attempt to attempt.
+///
+/// ```
+/// use std::time::Duration;
+/// use tollgate::{Backoff, Jitter, Retry};
+///
+/// let retry = Retry::attempts(9).backoff(Backoff::Linear).jitter(Jitter::None);
+/// assert_eq!(retry.pause_after(3, 0), Some(Duration::from_secs(3)));
+/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Backoff {
@@ -16,6 +24,14 @@ pub enum Backoff {
 }
 
 /// Whether pauses are left to chance, so that callers that failed together do not come back together.
+///
+/// ```
+/// use std::time::Duration;
+/// use tollgate::{Jitter, Retry};
+///
+/// let [full, added] = [Jitter::Full, Jitter::Added].map(|jitter| Retry::attempts(2).jitter(jitter).pause_after(1, 7).unwrap());
+/// assert!(full <= Duration::from_secs(1) && added >= Duration::from_secs(1));
+/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Jitter {

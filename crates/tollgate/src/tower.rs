@@ -38,18 +38,44 @@ struct LayerShared<Request, Response> {
 }
 
 /// A service behind a [`LimitLayer`].
+///
+/// ```
+/// use tollgate::{demand, tower::LimitLayer, Limit, LimitSet};
+/// use tower_layer::Layer;
+///
+/// # struct Echo;
+/// let set = LimitSet::new([Limit::per_second("rps", 100)])?;
+/// let layer = LimitLayer::<String, String>::new(set, |_request| demand! { rps: 1 });
+/// let limited: tollgate::tower::Limited<Echo, String, String> = layer.layer(Echo);
+/// # drop(limited);
+/// # Ok::<(), tollgate::LimitsError>(())
+/// ```
 pub struct Limited<S, Request, Response> {
     inner: S,
     shared: Arc<LayerShared<Request, Response>>,
 }
 
 /// Why a request failed.
+///
+/// ```
+/// use tollgate::tower::LimitedError;
+///
+/// fn status(error: &LimitedError<std::io::Error>) -> u16 {
+///     match error {
+///         LimitedError::Denied(_) => 429,
+///         LimitedError::Acquire(_) => 503,
+///         _ => 500,
+///     }
+/// }
+///
+/// assert_eq!(status(&LimitedError::Service(std::io::Error::other("no route"))), 500);
+/// ```
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum LimitedError<E> {
-    /// The limits refuse it, and the layer does not wait.
-    #[error("refused: {0}")]
-    Refused(Box<Denial>),
+    /// The limits deny it, and the layer does not wait.
+    #[error("denied: {0}")]
+    Denied(Box<Denial>),
     /// Nothing could be acquired.
     #[error(transparent)]
     Acquire(AcquireError),
@@ -136,7 +162,7 @@ where
             let lease = if shared.refuses {
                 match shared.set.try_acquire(demand).await.map_err(LimitedError::Acquire)? {
                     Attempt::Admitted(lease) => lease,
-                    Attempt::Denied(denial) => return Err(LimitedError::Refused(denial)),
+                    Attempt::Denied(denial) => return Err(LimitedError::Denied(denial)),
                 }
             } else {
                 shared.set.acquire(demand).await.map_err(LimitedError::Acquire)?

@@ -92,6 +92,12 @@ impl Clock {
         self.now() + Span::covering(instant.saturating_duration_since(Instant::now()))
     }
 
+    /// What the monotonic clock of the process will show at `tick`, for an API that wants an instant; now, if that has passed.
+    #[allow(clippy::disallowed_methods, reason = "what is left until a tick is counted from now")]
+    pub fn instant_at(&self, tick: Tick) -> Instant {
+        Instant::now() + tick.since(self.now()).to_duration()
+    }
+
     /// Rings `alarm` at `at`, or at once if that has passed; never if it is gone by then.
     pub fn alarm(&self, at: Tick, alarm: Weak<dyn Alarm>) {
         match &self.0 {

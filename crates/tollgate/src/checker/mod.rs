@@ -66,6 +66,15 @@ struct Waited {
 
 /// Costs of what an entity does by an operation, and the limits they are checked against, which
 /// [`Checker::try_acquire`] and [`Checker::acquire`] are given.
+///
+/// ```
+/// use tollgate::{demand, Checker, Limit, Limits};
+///
+/// let (checker, limits) = (Checker::new(), Limits::new([Limit::per_minute("rpm", 10)])?);
+/// let attempt = checker.try_acquire("my_key", "chat", demand! { rpm: 1 }, &limits);
+/// assert!(attempt.wait()?.is_admitted());
+/// # Ok::<(), tollgate::Error>(())
+/// ```
 #[derive(Debug)]
 pub struct Check<'a, D> {
     entity: &'a str,

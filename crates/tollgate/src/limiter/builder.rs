@@ -17,6 +17,19 @@ pub const LEASE_TTL: Duration = Duration::from_secs(60);
 pub const STORE_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Who says that the holder of a resource lives.
+///
+/// ```
+/// use std::time::Duration;
+/// use tollgate::limiter::Heartbeats;
+/// use tollgate::{Limit, LimitSet};
+///
+/// // A worker that hangs loses its slot after half a minute, though its process lives.
+/// let builder = LimitSet::builder().limits([Limit::resource("slots", 4)]);
+/// let set = builder.lease_ttl(Duration::from_secs(30)).heartbeats(Heartbeats::Manual).build()?;
+/// let lease = set.acquire(tollgate::demand! {}).wait()?;
+/// assert!(lease.heartbeat().wait()?, "it is still ours");
+/// # Ok::<(), tollgate::Error>(())
+/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Heartbeats {
     /// The limiter, for as long as the lease is open and the process lives. Where processes can see each other, in a file and in
@@ -39,6 +52,21 @@ impl Heartbeats {
 }
 
 /// Settings of a [`Limiter`].
+///
+/// ```
+/// use std::sync::Arc;
+/// use std::time::Duration;
+/// use tollgate::{Limiter, Memory, OnUnavailable, Registry};
+///
+/// let catalog = Registry::new(Arc::new(Memory::default())).open_or_register("default").wait()?;
+/// let limiter = Limiter::builder(catalog)
+///     .on_unavailable(OnUnavailable::Local)
+///     .local_share(20)
+///     .store_timeout(Duration::from_millis(200))
+///     .build();
+/// assert_eq!(limiter.waiting(), 0);
+/// # Ok::<(), tollgate::Error>(())
+/// ```
 #[must_use = "a builder does nothing until it is built"]
 pub struct LimiterBuilder {
     catalog: Catalog,

@@ -8,6 +8,17 @@ use tollgate_core::{Denial, Ready, Status};
 
 /// How a demand stands towards every limit of every entity it is charged to: why it was refused, or what would come of
 /// it.
+///
+/// ```
+/// use tollgate::{demand, Level, Limit, Limiter, Limits};
+///
+/// let limiter = Limiter::in_memory()?;
+/// limiter.catalog().set_limits(Level::System, &Limits::new([Limit::per_minute("rpm", 10)])?).wait()?;
+/// let status = limiter.check_availability("user-1", "gpt-4", demand! { rpm: 4 }).wait()?;
+/// assert!(status.passes());
+/// assert_eq!((status.available("rpm"), status.retry_after()), (Some(10), Some(std::time::Duration::ZERO)));
+/// # Ok::<(), tollgate::Error>(())
+/// ```
 #[derive(Clone, Debug, PartialEq)]
 pub struct ChainStatus {
     /// Each bucket: the entity first, then its parents; the resource of the call first, then the others.
@@ -15,6 +26,17 @@ pub struct ChainStatus {
 }
 
 /// How it stands towards the limits of one entity for one resource.
+///
+/// ```
+/// use tollgate::{demand, Level, Limit, Limiter, Limits};
+///
+/// let limiter = Limiter::in_memory()?;
+/// limiter.catalog().set_limits(Level::System, &Limits::new([Limit::per_minute("rpm", 10)])?).wait()?;
+/// let status = limiter.available("user-1", "gpt-4").wait()?;
+/// assert_eq!((status.parts[0].entity.as_str(), status.parts[0].resource.as_str()), ("user-1", "gpt-4"));
+/// # let _ = demand! {};
+/// # Ok::<(), tollgate::Error>(())
+/// ```
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct LinkStatus {

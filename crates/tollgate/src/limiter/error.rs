@@ -7,6 +7,18 @@ use tollgate_store::{QueueFull, StoreError};
 use super::ChainStatus;
 
 /// Why a limiter gave no lease.
+///
+/// ```
+/// use tollgate::{demand, Level, Limit, Limiter, LimiterError, Limits};
+///
+/// let limiter = Limiter::in_memory()?;
+/// limiter.catalog().set_limits(Level::System, &Limits::new([Limit::per_minute("rpm", 10)])?).wait()?;
+/// let error = limiter.acquire("user-1", "gpt-4", demand! { rpm: 11 }).wait().unwrap_err();
+/// assert!(error.is_impossible(), "it is refused at once, and does not wait");
+/// let error = limiter.acquire("user-1", "gpt-4", demand! { tpm: 1 }).wait().unwrap_err();
+/// assert!(matches!(error, LimiterError::Demand { .. }) && error.to_string().contains("known limits: rpm"));
+/// # Ok::<(), tollgate::Error>(())
+/// ```
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum LimiterError {

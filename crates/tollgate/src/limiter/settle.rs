@@ -29,6 +29,19 @@ impl Deltas {
 }
 
 /// What is said at the end.
+///
+/// ```
+/// use tollgate::limiter::{LeaseEnd, TicketEnd};
+/// use tollgate::{demand, Level, Limit, Limiter, Limits};
+///
+/// let limiter = Limiter::in_memory()?;
+/// limiter.catalog().set_limits(Level::System, &Limits::new([Limit::per_minute("rpm", 10)])?).wait()?;
+/// let ticket = limiter.acquire("user-1", "gpt-4", demand! { rpm: 1 }).wait()?.into_ticket().wait()?;
+/// // In another process, later: the call was never made.
+/// assert_eq!(limiter.redeem(&ticket).wait()?.end_once(LeaseEnd::Cancel).wait()?, TicketEnd::Now);
+/// assert_eq!(limiter.available("user-1", "gpt-4").wait()?.available("rpm"), Some(10));
+/// # Ok::<(), tollgate::Error>(())
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LeaseEnd {
     /// It counts as it was taken and adjusted.

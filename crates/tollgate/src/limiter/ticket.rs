@@ -20,6 +20,16 @@ use crate::timeout::with_timeout;
 const UNSEALED_FORMS: [&str; 2] = ["tg1+", "tg2+"];
 
 /// Why a lease cannot become a ticket, or a ticket no lease.
+///
+/// ```
+/// use tollgate::Limiter;
+/// use tollgate::limiter::TicketError;
+///
+/// let limiter = Limiter::in_memory()?;
+/// let error = limiter.redeem("copied by half").wait().unwrap_err();
+/// assert!(matches!(error, TicketError::NotOne(_)));
+/// # Ok::<(), tollgate::Error>(())
+/// ```
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum TicketError {
@@ -68,6 +78,18 @@ impl From<StoreError> for TicketError {
 }
 
 /// Whether a call was the first to end a ticket.
+///
+/// ```
+/// use tollgate::limiter::{LeaseEnd, TicketEnd};
+/// use tollgate::{demand, Level, Limit, Limiter, Limits};
+///
+/// let limiter = Limiter::in_memory()?;
+/// limiter.catalog().set_limits(Level::System, &Limits::new([Limit::per_minute("rpm", 10)])?).wait()?;
+/// let ticket = limiter.acquire("user-1", "gpt-4", demand! { rpm: 1 }).wait()?.into_ticket().wait()?;
+/// let end = || limiter.redeem(&ticket).wait()?.end_once(LeaseEnd::Commit).wait().map_err(tollgate::Error::from);
+/// assert_eq!((end()?, end()?), (TicketEnd::Now, TicketEnd::Before), "it counts once");
+/// # Ok::<(), tollgate::Error>(())
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TicketEnd {
     /// It was ended now.

@@ -19,6 +19,20 @@ use crate::{Acquire, AcquireError, Attempt, Event, Lease, TryAcquire};
 /// # Cancel safety
 ///
 /// Dropping it at any time leaves no trace: nothing stays taken, and the next waiter is looked at.
+///
+/// ```
+/// use std::future::IntoFuture;
+/// use tollgate::{demand, Limit, LimitSet};
+///
+/// # tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(async {
+/// let set = LimitSet::new([Limit::resource("slots", 1)])?;
+/// let held = set.acquire(demand! {}).await?;
+/// let waiting = set.acquire(demand! {}).into_future();
+/// held.commit().await?;
+/// waiting.await?.commit().await?;
+/// # Ok::<(), tollgate::Error>(())
+/// # }).unwrap();
+/// ```
 #[must_use = "a wait begins when this is awaited"]
 pub struct Acquiring<'a> {
     set: &'a LimitSet,

@@ -55,6 +55,16 @@ pub use stored::{StoredSet, StoredSets};
 ///   one name other numbers, the later [version](LimitSetBuilder::version) decides, and of one version the last to open
 ///   the set. A limit goes only on purpose: see [`remove`](LimitSet::remove) and
 ///   [`without`](LimitSetBuilder::without).
+///
+/// ```
+/// use tollgate::{demand, Limit, LimitSet};
+///
+/// let set = LimitSet::new([Limit::per_minute("rpm", 500), Limit::resource("connections", 16)])?;
+/// let lease = set.acquire(demand! { rpm: 1 }).wait()?;
+/// // ... call the API ...
+/// lease.settle(demand! { rpm: 1 }).wait()?;
+/// # Ok::<(), tollgate::Error>(())
+/// ```
 #[derive(Clone)]
 pub struct LimitSet(Arc<SetShared>);
 
@@ -87,6 +97,18 @@ enum Uncommon {
 }
 
 /// How a set stands at one instant.
+///
+/// ```
+/// use std::time::Duration;
+/// use tollgate::{Limit, LimitSet};
+///
+/// let set = LimitSet::new([Limit::per_minute("rpm", 500)])?;
+/// set.cool_down(Duration::from_secs(20)).wait()?;
+/// let status = set.peek().wait()?;
+/// assert_eq!(status.limit("rpm").unwrap().available(), 500);
+/// assert!(status.cooling_until.is_some() && status.waiting == 0);
+/// # Ok::<(), tollgate::Error>(())
+/// ```
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct SetStatus {

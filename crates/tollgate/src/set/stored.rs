@@ -46,6 +46,18 @@ pub struct StoredSets {
 }
 
 /// A set as it stands in its store.
+///
+/// ```
+/// use std::sync::Arc;
+/// use tollgate::{demand, Limit, LimitSet, Memory, StoredSets};
+///
+/// let store = Arc::new(Memory::default());
+/// let set = LimitSet::builder().limits([Limit::per_minute("rpm", 5)]).store(store.clone()).name("openai/blue").build()?;
+/// set.acquire(demand! { rpm: 1 }).wait()?.commit().wait()?;
+/// let found = StoredSets::new(store).get("openai/blue").wait()?.unwrap();
+/// assert_eq!((found.name.as_str(), found.limits[0].available()), ("openai/blue", 4));
+/// # Ok::<(), tollgate::Error>(())
+/// ```
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct StoredSet {

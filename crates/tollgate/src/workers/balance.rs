@@ -8,6 +8,14 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 /// Round robin gives each worker a queue of its own, and a job is done by the worker whose turn it was, however long
 /// that one is busy. With the others all workers serve one queue: no job waits while a worker is idle, and the policy
 /// says which of several idle ones gets it.
+///
+/// ```
+/// use tollgate::workers::{Balance, WorkerPool};
+///
+/// let pool = WorkerPool::threads(2).balance(Balance::LeastActive).build(|_, n: u64| Ok::<_, std::fmt::Error>(n + 1))?;
+/// assert_eq!(pool.submit(1).wait()?.wait()?, 2);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Balance {
@@ -49,6 +57,16 @@ impl<I, F: Fn(&I, &[WorkerLoad]) -> usize + Send + Sync> Balancer<I> for F {
 }
 
 /// What a worker has to do, and had.
+///
+/// ```
+/// use tollgate::workers::{WorkerPool};
+///
+/// let pool = WorkerPool::threads(2).build(|_, n: u64| Ok::<_, std::fmt::Error>(n))?;
+/// pool.gather(0..4).wait();
+/// let total: Vec<usize> = pool.stats().workers.iter().map(|worker| worker.total).collect();
+/// assert_eq!(total, [2, 2], "one after the other");
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct WorkerLoad {

@@ -21,6 +21,14 @@ pub const QUEUE_MAX: usize = 1_024;
 pub const WORKERS_MAX: usize = 4_096;
 
 /// Why there is no pool of workers.
+///
+/// ```
+/// use tollgate::workers::{WorkerPool, WorkersError};
+///
+/// let none = WorkerPool::threads(0).build(|_, n: u64| Ok::<_, std::fmt::Error>(n));
+/// assert!(matches!(none, Err(WorkersError::Count(0))));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum WorkersError {
@@ -45,6 +53,18 @@ pub enum WorkersError {
 }
 
 /// A pool of workers in the making. What is said here holds for every worker.
+///
+/// ```
+/// use tollgate::workers::{Balance, WorkerPool};
+///
+/// let pool = WorkerPool::threads(4)
+///     .limits([tollgate::Limit::per_second("rps", 100)])
+///     .balance(Balance::LeastActive)
+///     .queue(16)
+///     .build(|worker, n: u64| Ok::<_, std::fmt::Error>(n * 10 + worker.tries() as u64))?;
+/// assert_eq!(pool.submit(4).wait()?.wait()?, 41);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[must_use = "a builder does nothing until it is built"]
 pub struct WorkerPoolBuilder<I, T, E> {
     kind: WorkerKind,

@@ -16,6 +16,19 @@ use super::progress::{JobTally, ProgressObserver};
 /// # Cancel safety
 ///
 /// Dropping it calls off the jobs that were submitted and are not done.
+///
+/// ```
+/// use tollgate::workers::{WorkerPool};
+///
+/// let pool = WorkerPool::threads(2).build(|_, n: u64| Ok::<_, std::fmt::Error>(n * n))?;
+/// let mut results = pool.as_completed(1..=3);
+/// let mut sum = 0;
+/// while let Some((_, result)) = results.next_result().wait() {
+///     sum += result?;
+/// }
+/// assert_eq!(sum, 14);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[must_use = "nothing is handed in until the next result is asked for"]
 pub struct Completed<'p, I: Clone + Send + 'static, T: Send + 'static, E: Send + 'static, S> {
     pool: &'p WorkerPool<I, T, E>,

@@ -10,6 +10,14 @@ use std::task::{Context, Poll, Waker};
 use tollgate_store::{Mutex, Reply};
 
 /// Why there is no result of a job.
+///
+/// ```
+/// use tollgate::workers::{JobError, WorkerPool};
+///
+/// let pool = WorkerPool::threads(1).build(|_, n: u64| if n > 0 { Ok(n) } else { Err("none".to_owned()) })?;
+/// assert_eq!(pool.submit(0).wait()?.wait(), Err(JobError::Failed("none".to_owned())));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum JobError<E> {
@@ -35,6 +43,16 @@ pub enum JobError<E> {
 /// # Cancel safety
 ///
 /// Dropping it lets the job go on, detached: no caller gets its result. [`cancel`](Handle::cancel) calls it off.
+///
+/// ```
+/// use tollgate::workers::{WorkerPool};
+///
+/// let pool = WorkerPool::threads(1).build(|_, n: u64| Ok::<_, std::fmt::Error>(n + 1))?;
+/// let handle = pool.submit(1).wait()?;
+/// // ... do something else ...
+/// assert_eq!(handle.wait()?, 2);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[must_use = "a job goes on without its handle, but its result is dropped"]
 pub struct Handle<T, E>(pub(super) Arc<ResultSlot<T, E>>);
 

@@ -8,6 +8,15 @@ use crate::{LimitPool, LimitSet};
 
 /// What workers are limited by: nothing, a list of limits, a set, several sets, or a pool. Every worker gets a
 /// [`LimitPool`] of its own over the same sets, with its own index.
+///
+/// ```
+/// use tollgate::workers::{WorkerLimits, WorkerPool};
+///
+/// let limits = WorkerLimits::from([tollgate::Limit::per_second("rps", 100)]);
+/// let pool = WorkerPool::threads(2).limits(limits).build(|worker, (): ()| Ok::<_, std::fmt::Error>(worker.limits().len()))?;
+/// assert_eq!(pool.submit(()).wait()?.wait()?, 1);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug)]
 pub struct WorkerLimits(Result<Vec<LimitSet>, LimitsError>, Option<LimitPool>);
 

@@ -27,11 +27,30 @@ type Make<I, T, E> = dyn Fn(&Worker) -> JobHandler<I, T, E> + Send + Sync;
 /// Workers that do jobs. See the [module](super).
 ///
 /// Dropping it calls off what was not done, and waits for nothing; [`shutdown`](WorkerPool::shutdown) can do otherwise.
+///
+/// ```
+/// use tollgate::workers::{WorkerPool};
+///
+/// let pool = WorkerPool::threads(4).build(|_, word: String| Ok::<_, std::fmt::Error>(word.len()))?;
+/// let lengths = pool.gather(["one".to_owned(), "three".to_owned()]).wait();
+/// assert_eq!(lengths, [Ok(3), Ok(5)]);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 pub struct WorkerPool<I: Clone + Send + 'static, T: Send + 'static, E: Send + 'static>(
     pub(super) Arc<PoolShared<I, T, E>>,
 );
 
 /// What becomes of jobs that are not done when a pool is shut down.
+///
+/// ```
+/// use tollgate::workers::{Shutdown, WorkerPool};
+///
+/// let pool = WorkerPool::threads(1).build(|_, n: u64| Ok::<_, std::fmt::Error>(n))?;
+/// let last = pool.submit(7).wait()?;
+/// pool.shutdown(Shutdown::Drain).wait();
+/// assert_eq!(last.wait()?, 7, "it was done first");
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Shutdown {
     /// They are done first.
@@ -41,6 +60,15 @@ pub enum Shutdown {
 }
 
 /// Why a job was not taken. It comes back.
+///
+/// ```
+/// use tollgate::workers::{Shutdown, SubmitError, WorkerPool};
+///
+/// let pool = WorkerPool::threads(1).build(|_, n: u64| Ok::<_, std::fmt::Error>(n))?;
+/// pool.shutdown(Shutdown::Drain).wait();
+/// assert!(matches!(pool.try_submit(7), Err(SubmitError::Closed(7))), "the job comes back");
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum SubmitError<I> {
@@ -240,6 +268,15 @@ impl<I: Clone + Send + 'static, T: Send + 'static, E: Send + 'static> WorkerPool
 }
 
 /// How a pool of workers stands.
+///
+/// ```
+/// use tollgate::workers::{WorkerPool};
+///
+/// let pool = WorkerPool::threads(3).build(|_, n: u64| Ok::<_, std::fmt::Error>(n))?;
+/// let stats = pool.stats();
+/// assert_eq!((stats.running, stats.waiting, stats.workers.len()), (0, 0, 3));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct PoolStats {

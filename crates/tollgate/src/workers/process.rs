@@ -24,6 +24,16 @@ const INDEX: &str = "TOLLGATE_WORKER_INDEX";
 const MARK: &str = "tollgate-answer ";
 
 /// Why a worker process has no result of a job.
+///
+/// ```
+/// use tollgate::workers::{JobError, ProcessError, WorkerPool};
+///
+/// // A worker process reads inputs and writes results with `tollgate::workers::serve`. This program does neither.
+/// let pool: WorkerPool<u64, u64, ProcessError<String>> =
+///     WorkerPool::threads(1).build_processes(|_| std::process::Command::new("true"))?;
+/// assert!(matches!(pool.submit(1).wait()?.wait(), Err(JobError::Failed(ProcessError::Gone(_)))));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ProcessError<E> {
@@ -39,6 +49,16 @@ pub enum ProcessError<E> {
 }
 
 /// Why a worker process ended before its input did.
+///
+/// ```
+/// use tollgate::workers::{serve, ServeError, Worker};
+///
+/// /// What a worker process runs.
+/// fn work() -> Result<(), ServeError> {
+///     serve((), |_: &Worker, number: u64| Ok::<u64, String>(number + 1))
+/// }
+/// # let _ = work as fn() -> Result<(), ServeError>;
+/// ```
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ServeError {

@@ -3,6 +3,22 @@
 use std::io::{IsTerminal, Write};
 
 /// How far a gathering has come.
+///
+/// ```
+/// use std::sync::{Arc, Mutex};
+/// use tollgate::workers::{JobTally, WorkerPool};
+///
+/// let pool = WorkerPool::threads(2).build(|_, n: u64| Ok::<_, std::fmt::Error>(n))?;
+/// let (last, seen) = (Arc::new(Mutex::new(None)), Arc::new(Mutex::new(0)));
+/// let (kept, count) = (Arc::clone(&last), Arc::clone(&seen));
+/// pool.gather_with(0..3, move |tally: JobTally| {
+///     *kept.lock().unwrap() = Some(tally);
+///     *count.lock().unwrap() += 1;
+/// }).wait();
+/// assert_eq!(*last.lock().unwrap(), Some(JobTally { done: 3, failed: 0, total: Some(3) }));
+/// assert_eq!(*seen.lock().unwrap(), 4, "at the beginning, and after every job");
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct JobTally {
     /// How many are done, whatever came of them.
@@ -14,6 +30,22 @@ pub struct JobTally {
 }
 
 /// Is notified of the progress of a gathering: at its beginning, and after every job.
+///
+/// ```
+/// use std::sync::{Arc, Mutex};
+/// use tollgate::workers::{JobTally, WorkerPool};
+///
+/// let pool = WorkerPool::threads(2).build(|_, n: u64| Ok::<_, std::fmt::Error>(n))?;
+/// let (last, seen) = (Arc::new(Mutex::new(None)), Arc::new(Mutex::new(0)));
+/// let (kept, count) = (Arc::clone(&last), Arc::clone(&seen));
+/// pool.gather_with(0..3, move |tally: JobTally| {
+///     *kept.lock().unwrap() = Some(tally);
+///     *count.lock().unwrap() += 1;
+/// }).wait();
+/// assert_eq!(*last.lock().unwrap(), Some(JobTally { done: 3, failed: 0, total: Some(3) }));
+/// assert_eq!(*seen.lock().unwrap(), 4, "at the beginning, and after every job");
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 pub trait ProgressObserver {
     /// So far it has come.
     fn tell(&mut self, tally: JobTally);
@@ -26,6 +58,14 @@ impl<F: FnMut(JobTally)> ProgressObserver for F {
 }
 
 /// A bar on a terminal; without a terminal, nothing.
+///
+/// ```
+/// use tollgate::workers::{Bar, WorkerPool};
+///
+/// let pool = WorkerPool::threads(2).build(|_, n: u64| Ok::<_, std::fmt::Error>(n))?;
+/// assert_eq!(pool.gather_with(0..3, Bar::stderr()).wait().len(), 3);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug)]
 pub struct Bar<W> {
     out: Option<W>,

@@ -7,6 +7,14 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use crate::LimitPool;
 
 /// The worker that does a job. Cloning shares it.
+///
+/// ```
+/// use tollgate::workers::{Worker, WorkerPool};
+///
+/// let pool = WorkerPool::threads(1).build(|worker: &Worker, (): ()| Ok::<_, std::fmt::Error>((worker.index(), worker.tries())))?;
+/// assert_eq!(pool.submit(()).wait()?.wait()?, (0, 1));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone)]
 pub struct Worker(Arc<WorkerInner>);
 
