@@ -18,6 +18,7 @@ mod codec;
 pub mod conformance;
 mod fault;
 mod forgotten;
+mod join_all;
 mod key;
 mod locked;
 mod memory;
@@ -50,6 +51,7 @@ pub use clock::{Alarm, Clock, ClockWords, Correction, HostClock, ManualClock, St
 pub use codec::{decode_outcome, encode_outcome};
 pub use fault::{Fault, FaultStore};
 pub use forgotten::{FORGOTTEN_KEPT, forgotten_keys, forgotten_write, is_forgotten};
+pub use join_all::join_all;
 pub use key::Key;
 pub use memory::{Memory, MemoryBuilder, NamespaceTable, Tally};
 pub use owned_txn::OwnedTransaction;

@@ -77,6 +77,11 @@ impl WaitOptions {
         WaitOptions { priority, ..WaitOptions::default() }
     }
 
+    /// Takes what has passed since the wait began from its timeout.
+    pub(crate) fn spend(&mut self, passed: Duration) {
+        self.timeout = self.timeout.map(|timeout| timeout.saturating_sub(passed));
+    }
+
     /// When the wait is over by `clock`, if it begins now.
     #[inline]
     pub(crate) fn deadline(&self, clock: &Clock) -> Option<Tick> {

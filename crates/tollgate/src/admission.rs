@@ -40,6 +40,13 @@ pub(crate) struct WaitPolicy {
     pub(crate) waiters_max: usize,
 }
 
+impl WaitPolicy {
+    /// Of a caller that does not wait.
+    pub(crate) fn at_once(waiters_max: usize) -> WaitPolicy {
+        WaitPolicy { waits: false, priority: Priority::default(), deadline: None, waiters_max }
+    }
+}
+
 /// What a caller takes from one bucket.
 #[derive(Clone, Copy)]
 pub(crate) struct Takes<'k> {

@@ -227,11 +227,18 @@ impl LimitPool {
         Acquire::new(self, demand)
     }
 
-    async fn acquire_from_any(&self, demand: Demand, wait: WaitOptions) -> Result<Lease<'_>, AcquireError> {
+    async fn acquire_from_any(
+        &self,
+        demand: Demand,
+        mut wait: WaitOptions,
+    ) -> Result<Lease<'_>, AcquireError> {
+        let (clock, since) = (self.sets[0].clock(), self.sets[0].clock().now());
         let order = self.order(&demand).await;
         if let Attempt::Admitted(lease) = self.try_in_order(&order, &demand, wait.priority).await? {
             return Ok(lease);
         }
+        // Stores may have taken their time to say no.
+        wait.spend(clock.now().since(since).to_duration());
         self.wait_in_all(&order, &demand, wait).await
     }
 

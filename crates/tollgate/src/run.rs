@@ -63,7 +63,7 @@ impl<S, D> Acquire<'_, S, D> {
     ///
     /// # Cancel safety
     ///
-    /// Dropping it at any time leaves nothing taken.
+    /// Dropped before `work` has succeeded, it leaves nothing taken.
     ///
     /// # Errors
     ///

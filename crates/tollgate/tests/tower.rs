@@ -79,7 +79,7 @@ fn a_layer_that_refuses_says_why_and_the_service_sees_nothing() {
     let mut service = layer(&set).refuse().layer(provider.clone());
     assert!(answer(&mut service.call(7)).is_ok() && answer(&mut service.clone().call(7)).is_ok());
     let error = answer(&mut service.call(7)).unwrap_err();
-    assert_eq!(error.to_string(), "refused: tpm has 0 of the 50 asked; retry in 30s");
+    assert_eq!(error.to_string(), "denied: tpm has 0 of the 50 asked; retry in 30s");
     let LimitedError::Denied(denial) = error else { panic!("another error") };
     assert_eq!(denial.wait(), Some(Duration::from_secs(30)));
     assert_eq!((provider.seen.load(Ordering::SeqCst), set.peek().wait().unwrap().waiting), (2, 0));

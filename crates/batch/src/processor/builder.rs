@@ -149,7 +149,8 @@ impl Batch {
     }
 
     /// What a call of so many tokens takes from the limits of its account. Unless it is set, what a demand of nothing
-    /// takes: one call.
+    /// takes: one call. It is asked before the account is chosen: if accounts have limits of different names, build their
+    /// sets with [`skip_unknown`](tollgate::LimitSetBuilder::skip_unknown).
     #[must_use]
     pub fn demand(self, demand: impl Fn(u64) -> Demand + Send + Sync + 'static) -> Batch {
         Batch { demand: Arc::new(demand), ..self }

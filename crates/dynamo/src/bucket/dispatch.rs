@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use tollgate_store::records::{RecordsError, Write, check_writes};
-use tollgate_store::{OwnedTransaction, StepOutcome, StoreError, Transaction, TxnOutcome};
+use tollgate_store::{OwnedTransaction, StepOutcome, StoreError, Transaction, TxnOutcome, join_all};
 
 use super::Chains;
 use super::address::Address;
@@ -186,24 +186,4 @@ fn check(call: &Transaction<'_>, writes: &[Write]) -> Result<Vec<Address>, Store
         return Err(StoreError::BadCall("two steps name one bucket; make it one step".into()));
     }
     call.steps.iter().map(|step| Address::of(&step.place)).collect()
-}
-
-/// Runs them all at once, in one task.
-pub(super) async fn join_all<F: Future>(futures: Vec<F>) -> Vec<F::Output> {
-    let mut futures: Vec<std::pin::Pin<Box<F>>> = futures.into_iter().map(Box::pin).collect();
-    let mut outputs: Vec<Option<F::Output>> = futures.iter().map(|_| None).collect();
-    std::future::poll_fn(|context| {
-        let mut is_ready = true;
-        for (future, output) in futures.iter_mut().zip(&mut outputs) {
-            if output.is_none() {
-                match future.as_mut().poll(context) {
-                    std::task::Poll::Ready(answer) => *output = Some(answer),
-                    std::task::Poll::Pending => is_ready = false,
-                }
-            }
-        }
-        if is_ready { std::task::Poll::Ready(()) } else { std::task::Poll::Pending }
-    })
-    .await;
-    outputs.into_iter().flatten().collect()
 }

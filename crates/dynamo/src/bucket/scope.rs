@@ -5,10 +5,9 @@ use std::collections::BTreeMap;
 use aws_sdk_dynamodb::types::ReturnValue;
 use tollgate_core::Span;
 use tollgate_store::records::{Cursor, PAGE_MAX, Page};
-use tollgate_store::{BucketStatus, FORGET_MAX, Freed, Scope, StoreError};
+use tollgate_store::{BucketStatus, FORGET_MAX, Freed, Scope, StoreError, join_all};
 
 use super::address::{Address, space};
-use super::dispatch::join_all;
 use super::send::closed_key;
 use super::snapshot;
 use super::values::{number, read_text, text};

@@ -7,11 +7,11 @@ use tollgate_store::StoreError;
 use tollgate_store::records::{Item, ItemKey, Test, Write};
 use tollgate_store::usage::usage_partition;
 
+use super::BadItem;
 use super::address::{Address, STATE};
 use super::counters::UnwrittenHour;
 use super::snapshot::ItemSnapshot;
 use super::values::read_text;
-use super::{BadItem, dispatch};
 use crate::inner::DynamoInner;
 use crate::records;
 use crate::service::{Attributes, CallFailure, CancelReason};
@@ -80,7 +80,7 @@ impl DynamoInner {
 
     /// Does all of these at once, and answers in their order.
     pub(crate) async fn all<F: Future>(futures: Vec<F>) -> Vec<F::Output> {
-        dispatch::join_all(futures).await
+        tollgate_store::join_all(futures).await
     }
 }
 

@@ -199,6 +199,11 @@ impl<'a> Lease<'a> {
         reported.unwrap_or_else(|| (costs.amounts().to_vec(), UsageReport::default()))
     }
 
+    /// What was taken since by [`consume`](Lease::consume).
+    fn consumed(&self) -> &[Lease<'static>] {
+        self.extra.0.as_ref().map_or(&[], |extra| &extra.consumed)
+    }
+
     fn extra(&mut self) -> &mut ColdState {
         self.extra.0.get_or_insert_default()
     }
@@ -239,7 +244,7 @@ impl<'a> Lease<'a> {
     /// Whether it limits less than it should, because the store of the set was away: nothing was taken, or it was taken
     /// from a bucket that only this process sees.
     pub fn is_degraded(&self) -> bool {
-        self.grant().is_some_and(Grant::is_degraded)
+        self.grant().is_some_and(Grant::is_degraded) || self.consumed().iter().any(Lease::is_degraded)
     }
 
     /// Whether this process took it. In a process that was forked off since, the lease is a copy that does nothing.
@@ -267,7 +272,7 @@ impl<'a> Lease<'a> {
 
     /// What was taken of the limit with this name, by [`consume`](Lease::consume) as well; `None` if nothing was.
     pub fn reserved(&self, limit: &str) -> Option<u64> {
-        let consumed = self.extra.0.as_ref().map_or(&[][..], |extra| &extra.consumed);
+        let consumed = self.consumed();
         let own = || {
             let (index, costs) = (self.names().index(limit)?, self.costs());
             costs.takes(index).then(|| costs.amount(index))
@@ -373,7 +378,18 @@ impl<'a> Lease<'a> {
         if !self.is_of_this_process() {
             return Reply::ready(Ok(false));
         }
-        self.beat_there().unwrap_or_else(|| Reply::ready(Ok(self.renew())))
+        let own = self.beat_there().unwrap_or_else(|| Reply::ready(Ok(self.renew())));
+        if self.consumed().is_empty() {
+            return own;
+        }
+        let others: Vec<_> = self.consumed().iter().map(Lease::heartbeat).collect();
+        Reply::later(async move {
+            let mut is_alive = own.await?;
+            for other in others {
+                is_alive &= other.await?;
+            }
+            Ok(is_alive)
+        })
     }
 
     /// Returns whether the resources are known to be lost: the holder was silent for too long, or they were taken from
@@ -382,7 +398,9 @@ impl<'a> Lease<'a> {
     /// same.
     pub fn lost(&self) -> bool {
         let extra = self.extra.0.as_ref();
-        self.is_lost_there() || extra.is_some_and(|extra| extra.told_expired.load(Ordering::Relaxed))
+        self.is_lost_there()
+            || extra.is_some_and(|extra| extra.told_expired.load(Ordering::Relaxed))
+            || self.consumed().iter().any(Lease::lost)
     }
 
     /// Keeps the resources for another term. If they are lost, that is reported once.

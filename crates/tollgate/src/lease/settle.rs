@@ -147,6 +147,16 @@ impl Lease<'_> {
         }
     }
 
+    /// Commits the lease from where nothing can wait: what has to be sent is sent in the background.
+    fn commit_detached(&mut self) {
+        self.ends_on_drop.set(false);
+        let costs = self.costs();
+        let (used, noted) = self.used_so_far(&costs);
+        if !self.drop_there(&costs, &used, noted) {
+            self.end(&costs, &used, noted);
+        }
+    }
+
     fn nothing_used(&self) -> (Costs, Vec<u64>, UsageReport) {
         let costs = self.costs();
         let unused = vec![0; costs.len()];
@@ -218,7 +228,11 @@ impl Lease<'_> {
         if noted.limits == 0 && self.set().on_drop() == OnDrop::Refund {
             (_, used, noted) = self.nothing_used();
         }
-        // What was consumed since ends by itself, in the same way.
+        // What was consumed since ends by itself; but as the rest does, if that was reported.
+        if noted.limits != 0 {
+            let consumed = self.extra.0.as_mut().map(|extra| std::mem::take(&mut extra.consumed));
+            consumed.into_iter().flatten().for_each(|mut lease| lease.commit_detached());
+        }
         if !self.drop_there(&costs, &used, noted) {
             self.end(&costs, &used, noted);
         }

@@ -115,12 +115,14 @@ impl<'a, D: AsDemand + Send + Sync + 'a> IntoFuture for Acquire<'a, Limiter, Ent
     type Output = Result<LimiterLease<'a>, LimiterError>;
     type IntoFuture = Reply<'a, Self::Output>;
 
-    #[inline]
+    /// Nothing is taken before the first poll: a future that is dropped without one leaves no trace.
     fn into_future(self) -> Self::IntoFuture {
-        match self.demand.take_local(self.source) {
-            Some(lease) => Reply::ready(Ok(lease)),
-            None => self.demand.take(self.source, self.wait, true),
-        }
+        Reply::later(async move {
+            match self.demand.take_local(self.source) {
+                Some(lease) => Ok(lease),
+                None => self.demand.take(self.source, self.wait, true).await,
+            }
+        })
     }
 }
 

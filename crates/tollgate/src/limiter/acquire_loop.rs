@@ -232,7 +232,7 @@ impl LimiterShared {
     }
 
     /// For how long resources are held without a heartbeat of the holder, if the plan holds any.
-    fn term(&self, request: &LimiterRequest<'_>, plan: &[PlannedTake]) -> Option<LeaseTerm> {
+    pub(super) fn term(&self, request: &LimiterRequest<'_>, plan: &[PlannedTake]) -> Option<LeaseTerm> {
         if !plan.iter().any(PlannedTake::holds_resources) {
             return None;
         }

@@ -13,6 +13,7 @@ use super::settle::Deltas;
 use super::ticket::Ticket;
 use super::{Limiter, LimiterError, LimiterShared};
 use crate::LeaseError;
+use crate::admission::{Admission, WaitPolicy};
 use crate::heartbeat::Heartbeat;
 
 /// What an admitted caller holds, until it is settled, committed, cancelled or dropped. Whatever happens, it counts once.
@@ -104,6 +105,14 @@ impl HeldTake {
     }
 }
 
+/// Says that the holder of these lives, for as long as the heartbeat is kept.
+fn start_heartbeat(shared: &Arc<LimiterShared>, held: &[HeldTake], term: LeaseTerm) -> Arc<Heartbeat> {
+    let holding = held.iter().map(|held| &held.planned).filter(|planned| planned.holds_resources());
+    let buckets = holding.map(|planned| (planned.key().clone(), planned.limits().clone())).collect();
+    let (heartbeats, reporter) = (shared.settings.heartbeats, &shared.reporter);
+    Heartbeat::start(&shared.backend, &shared.namespace, buckets, term, heartbeats, reporter)
+}
+
 impl StoredGrant {
     pub(super) fn new(
         shared: &Arc<LimiterShared>,
@@ -115,12 +124,7 @@ impl StoredGrant {
         let remarks = remarks(&plan, done);
         let held = hold(shared, plan, done);
         let is_detached = request.detached.is_some();
-        let heart = term.filter(|_| !is_detached).map(|term| {
-            let holding = held.iter().map(|held| &held.planned).filter(|planned| planned.holds_resources());
-            let buckets = holding.map(|planned| (planned.key().clone(), planned.limits().clone())).collect();
-            let (heartbeats, reporter) = (shared.settings.heartbeats, &shared.reporter);
-            Heartbeat::start(&shared.backend, &shared.namespace, buckets, term, heartbeats, reporter)
-        });
+        let heart = term.filter(|_| !is_detached).map(|term| start_heartbeat(shared, &held, term));
         StoredGrant {
             is_detached,
             ticket: None,
@@ -391,14 +395,34 @@ impl<'a> LimiterLease<'a> {
             }
             let limiter = self.limiter().clone();
             let Some(stored) = self.as_stored().filter(|stored| !stored.is_local) else { return Ok(()) };
+            if stored.ticket.is_some() {
+                let why = "a lease that was redeemed takes no more; acquire another";
+                return Err(StoreError::BadCall(why.into()).into());
+            }
             let resource = stored.resources[0].clone();
             let demands = vec![(&*resource, &demand as _)];
             let request = LimiterRequest::now(&stored.entity, demands);
             let mut plan = limiter.0.plan(&request).await?;
             plan.iter_mut().for_each(|planned| planned.costs = planned.costs.named());
-            match limiter.0.apply_takes(&plan, stored.term, None).await? {
+            let patience = WaitPolicy::at_once(limiter.0.settings.waiters_max);
+            let mut turn = Admission::new(&*limiter.0.backend, &limiter.0.namespace, patience);
+            if turn.must_queue(|| plan.iter().map(PlannedTake::takes))? {
+                return Err(LimiterError::Denied(limiter.0.stand(&request, &plan).await?));
+            }
+            let term = stored.term.or_else(|| limiter.0.term(&request, &plan));
+            if stored.is_detached && stored.term.is_none() && term.is_some() {
+                let why =
+                    "a detached lease that holds no resource cannot take one later; acquire it with the rest";
+                return Err(StoreError::BadCall(why.into()).into());
+            }
+            match limiter.0.apply_takes(&plan, term, Some(&turn)).await? {
                 TxnOutcome::Done(done) => {
-                    stored.groups.push(hold(&limiter.0, plan, &done));
+                    let held = hold(&limiter.0, plan, &done);
+                    if stored.term.is_none() {
+                        stored.term = term;
+                        stored.heart = term.map(|term| start_heartbeat(&limiter.0, &held, term));
+                    }
+                    stored.groups.push(held);
                     Ok(())
                 }
                 TxnOutcome::Denied(denials) => {

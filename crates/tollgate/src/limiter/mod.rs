@@ -136,7 +136,7 @@ impl Limiter {
     ///
     /// # Cancel safety
     ///
-    /// Dropping it at any time leaves nothing taken.
+    /// Dropping it at any time leaves nothing taken but what a lease that is dropped leaves.
     ///
     /// # Errors
     ///

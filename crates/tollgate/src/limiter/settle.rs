@@ -2,7 +2,7 @@
 
 use tollgate_core::{AMOUNT_MAX, AsDemand, Costs, DemandError, Limits, Name, Packed, Tick, Usage};
 use tollgate_store::records::{RecordsError, Write};
-use tollgate_store::{BucketRef, LocalBucket, Op, OpId, Reply, Step, StoreError, Transaction};
+use tollgate_store::{BucketRef, LocalBucket, Op, OpId, Reply, Step, StoreError, Transaction, join_all};
 
 use super::LimiterShared;
 use super::lease::{HeldTake, LimiterGrant, LimiterLease, StoredGrant};
@@ -254,23 +254,31 @@ impl LimiterLease<'_> {
         let extra = self.extra.take().unwrap_or_default();
         let shared = self.shared().clone();
         let Some(stored) = self.as_stored() else { return Ok(()) };
-        let mut writes = writes(stored);
-        for (index, group) in stored.groups.iter().enumerate() {
-            let used = used_of(group, (index == 0).then_some(&extra.deltas), ending);
-            let steps = settlements(&shared, stored, group, &used);
-            let call = Transaction { id: stored.id_of(index), steps: &steps, metered: true };
-            let writes = std::mem::take(&mut writes);
-            // That a ticket has ended is to be remembered though there is nothing to settle.
-            if !writes.is_empty() {
-                let applied = shared.backend.apply_with(&call, &writes);
-                with_timeout(&shared.clock, shared.settings.timeout, applied).await?;
-            } else if !steps.is_empty() || stored.ticket.is_some() {
-                let store = shared.store_of(stored.is_local);
-                with_timeout(&shared.clock, shared.settings.timeout, store.apply(&call)).await?;
-            }
-            tell(&shared, group, &used);
+        let writes = writes(stored);
+        let used_of = |(index, group): (usize, &Vec<HeldTake>)| {
+            used_of(group, (index == 0).then_some(&extra.deltas), ending)
+        };
+        let used: Vec<_> = stored.groups.iter().enumerate().map(used_of).collect();
+        let groups = stored.groups.iter().zip(&used);
+        let steps: Vec<_> =
+            groups.clone().map(|(group, used)| settlements(&shared, stored, group, used)).collect();
+        let call = |(index, steps)| Transaction { id: stored.id_of(index), steps, metered: true };
+        let calls: Vec<Transaction<'_>> = steps.iter().map(Vec::as_slice).enumerate().map(call).collect();
+        let timeout = shared.settings.timeout;
+        let mut rest = calls.as_slice();
+        // That a ticket has ended is to be remembered though there is nothing to settle, and before the rest is settled.
+        if let Some((first, others)) = calls.split_first().filter(|_| !writes.is_empty()) {
+            with_timeout(&shared.clock, timeout, shared.backend.apply_with(first, &writes)).await?;
+            rest = others;
         }
-        Ok(())
+        // All are sent at once: a caller that does not wait for the answer has ended all of it.
+        let store = shared.store_of(stored.is_local);
+        let says = |call: &&Transaction<'_>| !call.steps.is_empty() || stored.ticket.is_some();
+        let sent =
+            rest.iter().filter(says).map(|call| with_timeout(&shared.clock, timeout, store.apply(call)));
+        let ended = join_all(sent.collect()).await.into_iter().find_map(Result::err);
+        groups.for_each(|(group, used)| tell(&shared, group, used));
+        ended.map_or(Ok(()), |error| Err(error.into()))
     }
 
     /// Ends a lease on buckets that are all in this process, with nothing in between. `false`, with nothing changed, if
@@ -337,6 +345,7 @@ impl LimiterLease<'_> {
                 let call = Transaction { id: stored.id_of(index), steps: &steps, metered: true };
                 shared.store_of(stored.is_local).apply_detached(&call);
             }
+            tell(&shared, group, &used);
         }
     }
 }

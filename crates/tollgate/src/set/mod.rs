@@ -244,7 +244,7 @@ impl LimitSet {
         self.0.names.resolve(demand, |name| self.skip_unknown(name))
     }
 
-    /// Reports the lease and returns it. It is made first: should the observer panic, it gives back.
+    /// Reports the lease and returns it. It is made first: should the observer panic, it is dropped, and frees its resources.
     #[cold]
     fn admit(&self, at: Tick, costs: &Costs, holder: Option<NonZeroU64>) -> Lease<'_> {
         let lease = Lease::new(self, at, costs, holder, None);

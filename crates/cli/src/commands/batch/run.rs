@@ -282,7 +282,11 @@ fn batch(args: &BatchRunArgs, accounts: &[AccountConfig], shared: Option<SharedC
     for account in accounts {
         batch = match account.limits.is_empty() {
             true => batch.account(&*account.name),
-            false => batch.account_with(&*account.name, LimitSet::new(account.limits.iter().cloned())?),
+            false => {
+                // Calls name the limits of all accounts, because any of them may get the call.
+                let limits = LimitSet::builder().limits(account.limits.iter().cloned()).skip_unknown();
+                batch.account_with(&*account.name, limits.build()?)
+            }
         };
     }
     batch = throttling::apply(batch, &args.patience);

@@ -116,6 +116,20 @@ pub fn consume_takes_more_or_nothing_and_is_held_like_the_rest(open: OpenStore<'
     assert_eq!((bench.available("user", "tpm"), bench.available("user", "slots")), (30, 4));
 }
 
+/// A resource that was taken later is free as well when its holder has died.
+pub fn what_was_consumed_of_resources_expires_with_its_holder(open: OpenStore<'_>) {
+    let bench = LimiterFixture::with(open, |builder| {
+        builder.lease_ttl(Duration::from_secs(10)).heartbeats(crate::limiter::Heartbeats::Manual)
+    });
+    bench.set(Level::System, [Limit::per_hour("tpm", 100), Limit::resource("slots", 1)]);
+    let mut lease = bench.take("user", demand! { tpm: 1, slots: 0 }).expect("there is room");
+    lease.consume(demand! { slots: 1 }).wait().expect("there is room");
+    assert_eq!(bench.available("user", "slots"), 0);
+    bench.advance_ms(10_000);
+    assert_eq!(bench.available("user", "slots"), 1);
+    assert!(!lease.heartbeat().wait().expect("a store that is there answers"));
+}
+
 /// The last report of a limit counts, and adjustments add to it.
 pub fn reports_and_adjustments_add_up(open: OpenStore<'_>) {
     let bench = LimiterFixture::new(open);

@@ -59,6 +59,7 @@ macro_rules! limiter_suite {
             a_shadow_limit_counts_and_never_refuses
             a_soft_limit_remarks_and_admits
             consume_takes_more_or_nothing_and_is_held_like_the_rest
+            what_was_consumed_of_resources_expires_with_its_holder
             reports_and_adjustments_add_up
             what_is_disabled_is_refused_until_it_is_enabled
             a_cascade_policy_decides_who_is_charged
@@ -86,6 +87,7 @@ macro_rules! limiter_suite {
         $crate::limiter_suite!(@of waiting, $open,
             waiters_are_admitted_in_order_at_their_exact_instants
             a_wait_that_cannot_fit_is_told_at_once
+            consume_overtakes_no_waiter
             waiting_for_what_is_held_is_not_in_vain
             a_release_wakes_the_next_at_once
             who_waits_for_a_child_does_not_hold_up_the_other_children

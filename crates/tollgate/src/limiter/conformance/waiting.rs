@@ -107,6 +107,19 @@ pub fn a_wait_that_cannot_fit_is_told_at_once(open: OpenStore<'_>) {
     assert_eq!(bench.limiter.waiting(), 0);
 }
 
+/// A lease that wants more is behind callers that wait.
+pub fn consume_overtakes_no_waiter(open: OpenStore<'_>) {
+    let bench = LimiterFixture::new(open);
+    bench.set(Level::System, [Limit::per_minute("rpm", 60)]);
+    let mut lease = bench.take("user", demand! { rpm: 10 }).expect("there is room");
+    lease.consume(demand! { rpm: 10 }).wait().expect("there is room");
+    let waiting = wait_for(&bench, "user", 60);
+    let denied = lease.consume(demand! { rpm: 10 }).wait().expect_err("another waits for all of it");
+    assert!(matches!(denied, LimiterError::Denied(_)), "{denied}");
+    drop(waiting);
+    lease.consume(demand! { rpm: 10 }).wait().expect("there is room, and no waiter");
+}
+
 /// What another holds until it expires may be given back at any time, so a wait for it can succeed.
 pub fn waiting_for_what_is_held_is_not_in_vain(open: OpenStore<'_>) {
     let bench = LimiterFixture::with(open, |builder| builder.lease_ttl(Duration::from_secs(60)));

@@ -113,6 +113,38 @@ pub fn consume_takes_more_or_nothing_and_is_held_like_the_rest(open: OpenSetStor
     until(|| left(&set) == [10, 200, 4]);
 }
 
+/// What was reported counts though the lease is dropped, and then so does what it consumed.
+pub fn a_reported_lease_that_is_dropped_keeps_what_it_consumed(open: OpenSetStore<'_>) {
+    let bench = SetFixture::new(open);
+    let builder = bench.builder("law", [Limit::per_minute("tpm", 1_000)]).on_drop(OnDrop::Refund);
+    let set = builder.build().expect("it is valid");
+    for (is_reported, left) in [(false, 1_000), (true, 500)] {
+        let mut lease = take(&set, demand! { tpm: 300 }).expect("it fits");
+        lease.consume(demand! { tpm: 200 }).wait().expect("it fits");
+        if is_reported {
+            lease.report(demand! { tpm: 300 }).expect("tpm is a limit");
+        }
+        drop(lease);
+        until(|| available(&set, "tpm") == left);
+    }
+}
+
+/// A heartbeat keeps all that the lease holds.
+pub fn a_heartbeat_keeps_what_was_consumed(open: OpenSetStore<'_>) {
+    let bench = SetFixture::new(open);
+    let builder = bench.builder("law", [Limit::resource("slots", 2)]).heartbeats(Heartbeats::Manual);
+    let set = builder.lease_ttl(Duration::from_secs(10)).build().expect("it is valid");
+    let mut lease = take(&set, demand! { slots: 1 }).expect("it fits");
+    lease.consume(demand! { slots: 1 }).wait().expect("it fits");
+    for _ in 0..3 {
+        bench.advance_ms(9_000);
+        assert!(lease.heartbeat().wait().expect("a store that is there answers") && !lease.lost());
+        assert_eq!(available(&set, "slots"), 0);
+    }
+    bench.advance_ms(10_000);
+    assert!(!lease.heartbeat().wait().expect("a store that is there answers"));
+}
+
 /// A block of work that fails or is cancelled gives everything back, also what was reported and consumed.
 pub fn a_block_that_fails_or_is_cancelled_gives_everything_back(open: OpenSetStore<'_>) {
     let set = api(&SetFixture::new(open));

@@ -70,6 +70,8 @@ macro_rules! set_suite {
             adjustments_add_up
             consume_takes_more_or_nothing_and_is_held_like_the_rest
             a_block_that_fails_or_is_cancelled_gives_everything_back
+            a_reported_lease_that_is_dropped_keeps_what_it_consumed
+            a_heartbeat_keeps_what_was_consumed
             however_a_lease_ends_it_counts_once
             calls_are_counted_by_themselves_and_not_reported_beyond
             names_that_are_no_limits_are_errors_unless_the_set_skips_them
