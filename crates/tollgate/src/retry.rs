@@ -45,7 +45,7 @@ pub enum Jitter {
 }
 
 /// How often something is attempted, and how long the pauses in between are: for the jobs of a
-/// [worker pool](crate::workers), and for the calls of a batch.
+/// pool of workers (feature `workers`), and for the calls of a batch.
 ///
 /// ```
 /// use std::time::Duration;
