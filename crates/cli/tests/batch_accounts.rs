@@ -49,6 +49,19 @@ fn an_account_that_is_closed_is_counted_and_changes_the_exit_code_though_another
 }
 
 #[test]
+fn accounts_may_have_limits_of_different_names() {
+    let provider = Provider::up(&[]);
+    let url = format!("http://{}/v1", provider.address);
+    let accounts = [
+        account("requests", &url, "limits = [\"rpm:6000\"]"),
+        account("tokens", &url, "limits = [\"rpm:6000\", \"tpm:6000000\"]"),
+    ];
+    let done = ran(&mut command(&Sandbox::new(), &accounts.concat(), 40, &["--json"]));
+    let said = summary(&done);
+    assert_eq!((done.exit, &said["done"], &said["failed"]), (0, &json!(40), &json!(0)), "{done:?}");
+}
+
+#[test]
 fn each_account_without_a_key_of_its_own_gets_that_of_its_provider_or_a_notice() {
     let (folder, server) = (Sandbox::new(), HttpServer::up(|_| "{}".into()));
     let own = account("own", "https://api.openai.com/v1", "");
