@@ -5,6 +5,8 @@ use std::time::{Duration, Instant};
 use tollgate_core::{Span, Tick};
 use tollgate_store::{Clock, Priority};
 
+use crate::admission::WaitPolicy;
+
 /// A demand on `S` that is admitted now or not at all: `.await` the answer in a task, or `.wait()` for it in a thread.
 ///
 /// `S` is a [`LimitSet`](crate::LimitSet), a [`LimitPool`](crate::LimitPool), a [`Limiter`](crate::Limiter) or a
@@ -72,9 +74,9 @@ pub(crate) struct WaitOptions {
 }
 
 impl WaitOptions {
-    /// For a demand that does not wait.
-    pub(crate) fn at_once(priority: Priority) -> WaitOptions {
-        WaitOptions { priority, ..WaitOptions::default() }
+    /// How patient the caller is, if the wait begins now.
+    pub(crate) fn policy(&self, clock: &Clock, waiters_max: usize) -> WaitPolicy {
+        WaitPolicy { waits: true, priority: self.priority, deadline: self.deadline(clock), waiters_max }
     }
 
     /// Takes what has passed since the wait began from its timeout.

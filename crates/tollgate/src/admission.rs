@@ -41,9 +41,9 @@ pub(crate) struct WaitPolicy {
 }
 
 impl WaitPolicy {
-    /// Of a caller that does not wait.
-    pub(crate) fn at_once(waiters_max: usize) -> WaitPolicy {
-        WaitPolicy { waits: false, priority: Priority::default(), deadline: None, waiters_max }
+    /// Of a caller that does not wait, so that no number of waiters is too many for it.
+    pub(crate) fn at_once(priority: Priority) -> WaitPolicy {
+        WaitPolicy { waits: false, priority, deadline: None, waiters_max: usize::MAX }
     }
 }
 

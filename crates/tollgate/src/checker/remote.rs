@@ -6,7 +6,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use tollgate_core::{Costs, Demand, Denial, Limit, Limits, Name, Tick};
+use tollgate_core::{Costs, Demand, Denial, Limit, Limits, Name};
 use tollgate_store::{
     Backend, BucketRef, Key, Op, OpId, Priority, Reach, Reply, Step, StoreError, Transaction, TxnOutcome,
     WAITERS_MAX,
@@ -58,7 +58,7 @@ impl StoredChecker {
     ) -> Reply<'_, Result<Attempt<()>, CheckError>> {
         let parts = parts(entity, operation, costs, limits);
         Reply::later(async move {
-            Ok(match self.charge(&parts, patience(false, WaitOptions::at_once(priority), None)).await? {
+            Ok(match self.charge(&parts, WaitPolicy::at_once(priority)).await? {
                 Ok(_) => Attempt::Admitted(()),
                 Err((denial, _)) => Attempt::Denied(denial),
             })
@@ -74,7 +74,7 @@ impl StoredChecker {
         wait: WaitOptions,
     ) -> Reply<'_, Result<Option<Waited>, CheckError>> {
         let parts = parts(entity, operation, costs, limits);
-        let patience = patience(true, wait, wait.deadline(self.backend.clock()));
+        let patience = wait.policy(self.backend.clock(), WAITERS_MAX);
         Reply::later(async move {
             match self.charge(&parts, patience).await? {
                 Ok(waited) => Ok(waited),
@@ -147,10 +147,6 @@ impl StoredChecker {
         let denials = with_timeout(self.backend.clock(), self.timeout, self.backend.ask(&steps)).await?;
         Ok(parts.iter().zip(denials).map(|(part, denial)| turn.behind(&part.key, denial)).collect())
     }
-}
-
-fn patience(waits: bool, wait: WaitOptions, deadline: Option<Tick>) -> WaitPolicy {
-    WaitPolicy { waits, priority: wait.priority, deadline, waiters_max: WAITERS_MAX }
 }
 
 /// One for each limit that something is asked of.

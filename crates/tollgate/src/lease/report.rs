@@ -103,7 +103,12 @@ impl Lease<'_> {
     /// The limits of which an amount was taken on purpose and no usage was reported yet. They are charged as they were taken.
     pub fn unreported(&self) -> Vec<Name> {
         let reported = self.extra.0.as_ref().and_then(|extra| extra.reported.as_ref());
-        self.wanting_report(&self.costs(), reported.map_or_else(UsageReport::default, |(_, noted)| *noted))
+        let (names, costs, noted) =
+            (self.names(), self.costs(), reported.map_or(0, |(_, noted)| noted.limits));
+        let wants = |index: &usize| {
+            costs.is_explicit(*index) && !names[*index].is_resource() && noted >> index & 1 == 0
+        };
+        (0..costs.len()).filter(wants).map(|index| names[index].name().clone()).collect()
     }
 
     /// Notes what was used of each limit. What is not valid is left as it was, and returned as an error. A bit in
@@ -168,15 +173,6 @@ impl Lease<'_> {
             }
         }
         wrong
-    }
-
-    /// The limits that wanted a report and got none.
-    pub(super) fn wanting_report(&self, costs: &Costs, noted: UsageReport) -> Vec<Name> {
-        let names = self.names();
-        let wants = |index: &usize| {
-            costs.is_explicit(*index) && !names[*index].is_resource() && noted.limits >> index & 1 == 0
-        };
-        (0..costs.len()).filter(wants).map(|index| names[index].name().clone()).collect()
     }
 }
 

@@ -78,8 +78,7 @@ impl Lease<'_> {
         result: Result<(), LeaseError>,
         end: fn(Lease<'static>) -> Reply<'static, Result<(), LeaseError>>,
     ) -> Reply<'static, Result<(), LeaseError>> {
-        let consumed =
-            self.extra.0.as_mut().map(|extra| std::mem::take(&mut extra.consumed)).unwrap_or_default();
+        let consumed = self.take_consumed();
         let mut replies: Vec<_> = consumed.into_iter().map(end).collect();
         match self.end_stored(costs, used, noted) {
             Some(ended) => replies.push(Reply::eager(async move { Ok(ended.await?) })),
@@ -138,13 +137,10 @@ impl Lease<'_> {
         if !self.is_of_this_process() {
             return;
         }
-        let consumed =
-            self.extra.0.as_mut().map(|extra| std::mem::take(&mut extra.consumed)).unwrap_or_default();
+        let consumed = self.take_consumed();
         consumed.into_iter().for_each(|mut lease| lease.cancel_detached());
         let (costs, unused, noted) = self.nothing_used();
-        if !self.drop_there(&costs, &unused, noted) {
-            self.end(&costs, &unused, noted);
-        }
+        self.end_detached(&costs, &unused, noted);
     }
 
     /// Commits the lease from where nothing can wait: what has to be sent is sent in the background.
@@ -152,9 +148,18 @@ impl Lease<'_> {
         self.ends_on_drop.set(false);
         let costs = self.costs();
         let (used, noted) = self.used_so_far(&costs);
-        if !self.drop_there(&costs, &used, noted) {
-            self.end(&costs, &used, noted);
+        self.end_detached(&costs, &used, noted);
+    }
+
+    /// Ends the lease from where nothing can wait.
+    fn end_detached(&mut self, costs: &Costs, used: &[u64], noted: UsageReport) {
+        if !self.drop_there(costs, used, noted) {
+            self.end(costs, used, noted);
         }
+    }
+
+    fn take_consumed(&mut self) -> Vec<Lease<'static>> {
+        self.extra.0.as_mut().map(|extra| std::mem::take(&mut extra.consumed)).unwrap_or_default()
     }
 
     fn nothing_used(&self) -> (Costs, Vec<u64>, UsageReport) {
@@ -230,12 +235,9 @@ impl Lease<'_> {
         }
         // What was consumed since ends by itself; but as the rest does, if that was reported.
         if noted.limits != 0 {
-            let consumed = self.extra.0.as_mut().map(|extra| std::mem::take(&mut extra.consumed));
-            consumed.into_iter().flatten().for_each(|mut lease| lease.commit_detached());
+            self.take_consumed().into_iter().for_each(|mut lease| lease.commit_detached());
         }
-        if !self.drop_there(&costs, &used, noted) {
-            self.end(&costs, &used, noted);
-        }
+        self.end_detached(&costs, &used, noted);
     }
 }
 

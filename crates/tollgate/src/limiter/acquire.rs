@@ -14,6 +14,7 @@ use super::plan::{AnyDemand, LimiterRequest, costs_of};
 use super::route::{LocalBuckets, Route};
 use super::{ChainStatus, Limiter, LimiterError};
 use crate::acquire::WaitOptions;
+use crate::admission::WaitPolicy;
 use crate::{Acquire, Attempt, TryAcquire};
 
 type Boxed<'a> = Box<dyn AsDemand + Send + Sync + 'a>;
@@ -106,7 +107,7 @@ impl<'a, D: AsDemand + Send + Sync + 'a> Acquire<'a, Limiter, EntityDemand<'a, D
     pub fn wait(self) -> Result<LimiterLease<'a>, LimiterError> {
         match self.demand.take_local(self.source) {
             Some(lease) => Ok(lease),
-            None => self.demand.take(self.source, self.wait, true).wait(),
+            None => self.demand.take(self.source, self.source.patience(&self.wait)).wait(),
         }
     }
 }
@@ -120,7 +121,7 @@ impl<'a, D: AsDemand + Send + Sync + 'a> IntoFuture for Acquire<'a, Limiter, Ent
         Reply::later(async move {
             match self.demand.take_local(self.source) {
                 Some(lease) => Ok(lease),
-                None => self.demand.take(self.source, self.wait, true).await,
+                None => self.demand.take(self.source, self.source.patience(&self.wait)).await,
             }
         })
     }
@@ -136,9 +137,7 @@ impl<'a, D: AsDemand + Send + Sync + 'a> TryAcquire<'a, Limiter, EntityDemand<'a
     pub fn wait(self) -> Result<Attempt<LimiterLease<'a>, ChainStatus>, LimiterError> {
         match self.demand.take_local(self.source) {
             Some(lease) => Ok(Attempt::Admitted(lease)),
-            None => {
-                attempted(self.demand.take(self.source, WaitOptions::at_once(self.priority), false).wait())
-            }
+            None => attempted(self.demand.take(self.source, WaitPolicy::at_once(self.priority)).wait()),
         }
     }
 }
@@ -152,10 +151,17 @@ impl<'a, D: AsDemand + Send + Sync + 'a> IntoFuture for TryAcquire<'a, Limiter, 
         match self.demand.take_local(self.source) {
             Some(lease) => Reply::ready(Ok(Attempt::Admitted(lease))),
             None => {
-                let taken = self.demand.take(self.source, WaitOptions::at_once(self.priority), false);
+                let taken = self.demand.take(self.source, WaitPolicy::at_once(self.priority));
                 Reply::later(async move { attempted(taken.await) })
             }
         }
+    }
+}
+
+impl Limiter {
+    /// How patient a caller is whose wait begins now.
+    fn patience(&self, wait: &WaitOptions) -> WaitPolicy {
+        wait.policy(&self.0.clock, self.0.settings.waiters_max)
     }
 }
 
@@ -228,24 +234,14 @@ impl<'a, D: AsDemand + Send + Sync + 'a> EntityDemand<'a, D> {
     fn take(
         self,
         limiter: &'a Limiter,
-        wait: WaitOptions,
-        waits: bool,
+        patience: WaitPolicy,
     ) -> Reply<'a, Result<LimiterLease<'a>, LimiterError>> {
-        let deadline = wait.deadline(&limiter.0.clock);
         Reply::later(async move {
             let EntityDemand { entity, resource, demand, more } = self;
             let More { also, limits, detached } = more.map(|more| *more).unwrap_or_default();
             let mut demands: Vec<(&str, AnyDemand<'_>)> = vec![(resource, &demand)];
             demands.extend(also.iter().map(|(name, demand)| (*name, &**demand as AnyDemand<'_>)));
-            let request = LimiterRequest {
-                entity,
-                demands,
-                limits: limits.as_ref(),
-                priority: wait.priority,
-                deadline,
-                waits,
-                detached,
-            };
+            let request = LimiterRequest { entity, demands, limits: limits.as_ref(), patience, detached };
             limiter.take(&request).await
         })
     }

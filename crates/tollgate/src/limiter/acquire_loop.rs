@@ -12,7 +12,7 @@ use super::route::Route;
 use super::ticket::detached_term;
 use super::{ChainStatus, Limiter, LimiterError, LimiterShared};
 use crate::Event;
-use crate::admission::{Admission, AfterDenial, Takes, WaitPolicy, behind};
+use crate::admission::{Admission, AfterDenial, Takes, behind};
 use crate::timeout::with_timeout;
 
 /// How often a call is planned anew because limits have changed under it.
@@ -46,9 +46,7 @@ impl Limiter {
         {
             return Ok(lease);
         }
-        let LimiterRequest { waits, priority, deadline, .. } = *request;
-        let patience = WaitPolicy { waits, priority, deadline, waiters_max: shared.settings.waiters_max };
-        let turn = Admission::new(&*shared.backend, &shared.namespace, patience);
+        let turn = Admission::new(&*shared.backend, &shared.namespace, request.patience);
         let mut trial = AcquireLoop { limiter: self, request, turn, limited_by: None, stale: 0 };
         let taken = trial.run().await;
         if let Err(LimiterError::TimedOut { .. }) = taken {
@@ -148,7 +146,7 @@ impl<'a> AcquireLoop<'a, '_> {
     fn refuse(&self, standing: Box<ChainStatus>) -> LimiterError {
         let slowest = standing.limited_by().map(|(_, status)| status.limit().name().clone());
         self.shared().reporter.report_if_watched(&Event::Denied { limit: slowest.as_ref() });
-        if self.request.waits {
+        if self.request.patience.waits {
             return LimiterError::TimedOut { status: standing, waited: self.turn.so_far() };
         }
         LimiterError::Denied(standing)
@@ -226,7 +224,7 @@ impl LimiterShared {
         let steps: Vec<Step<'_>> = plan.iter().map(|planned| planned.take(&self.namespace, None)).collect();
         let denials = with_timeout(&self.clock, self.settings.timeout, self.backend.ask(&steps)).await?;
         let behind = plan.iter().zip(denials).map(|(planned, denial)| {
-            behind(&*self.backend, &self.namespace, planned.key(), request.priority, denial)
+            behind(&*self.backend, &self.namespace, planned.key(), request.patience.priority, denial)
         });
         Ok(standing(request, plan, behind.collect()))
     }

@@ -13,7 +13,7 @@ use super::settle::Deltas;
 use super::ticket::Ticket;
 use super::{Limiter, LimiterError, LimiterShared};
 use crate::LeaseError;
-use crate::admission::{Admission, WaitPolicy};
+use crate::admission::Admission;
 use crate::heartbeat::Heartbeat;
 
 /// What an admitted caller holds, until it is settled, committed, cancelled or dropped. Whatever happens, it counts once.
@@ -404,8 +404,7 @@ impl<'a> LimiterLease<'a> {
             let request = LimiterRequest::now(&stored.entity, demands);
             let mut plan = limiter.0.plan(&request).await?;
             plan.iter_mut().for_each(|planned| planned.costs = planned.costs.named());
-            let patience = WaitPolicy::at_once(limiter.0.settings.waiters_max);
-            let mut turn = Admission::new(&*limiter.0.backend, &limiter.0.namespace, patience);
+            let mut turn = Admission::new(&*limiter.0.backend, &limiter.0.namespace, request.patience);
             if turn.must_queue(|| plan.iter().map(PlannedTake::takes))? {
                 return Err(LimiterError::Denied(limiter.0.stand(&request, &plan).await?));
             }

@@ -4,13 +4,13 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use tollgate_catalog::{CatalogError, ChainLink, EntityChain, LimitsSource};
-use tollgate_core::{AsDemand, Costs, DemandError, Denial, Limits, Span, Tick};
+use tollgate_core::{AsDemand, Costs, DemandError, Denial, Limits, Span};
 use tollgate_store::{BucketRef, Key, LeaseTerm, Op, Priority, Step, TxnOutcome};
 
 use super::chain_status::LinkStatus;
 use super::route::Route;
 use super::{ChainStatus, LimiterError, LimiterShared};
-use crate::admission::Takes;
+use crate::admission::{Takes, WaitPolicy};
 use crate::timeout::with_timeout;
 
 /// How many resources one call may take from.
@@ -26,9 +26,7 @@ pub(super) struct LimiterRequest<'r> {
     pub(super) demands: Vec<(&'r str, AnyDemand<'r>)>,
     /// Limits that came with the call.
     pub(super) limits: Option<&'r Limits>,
-    pub(super) priority: Priority,
-    pub(super) deadline: Option<Tick>,
-    pub(super) waits: bool,
+    pub(super) patience: WaitPolicy,
     /// For how long a holder that is no process may be silent.
     pub(super) detached: Option<Span>,
 }
@@ -36,16 +34,8 @@ pub(super) struct LimiterRequest<'r> {
 impl<'r> LimiterRequest<'r> {
     /// A request that does not wait.
     pub(super) fn now(entity: &'r str, demands: Vec<(&'r str, AnyDemand<'r>)>) -> LimiterRequest<'r> {
-        let priority = Priority::default();
-        LimiterRequest {
-            entity,
-            demands,
-            limits: None,
-            priority,
-            deadline: None,
-            waits: false,
-            detached: None,
-        }
+        let patience = WaitPolicy::at_once(Priority::default());
+        LimiterRequest { entity, demands, limits: None, patience, detached: None }
     }
 }
 

@@ -8,7 +8,6 @@ use tollgate_core::{AsDemand, Costs, Demand};
 use tollgate_store::{BucketCell, Granted, Reply, WaitError, WaitRequest};
 
 use super::{Backing, LimitSet, StoredBacking, Uncommon};
-use crate::admission::WaitPolicy;
 use crate::{Acquire, AcquireError, Attempt, Event, Lease, TryAcquire};
 
 /// The future of an [`Acquire`] of a [`LimitSet`].
@@ -114,8 +113,7 @@ impl<'a, D: AsDemand> Acquire<'a, LimitSet, D> {
 
     fn ask_there(&self, remote: &'a StoredBacking) -> Reply<'a, Result<Lease<'a>, AcquireError>> {
         let (set, wanted) = (self.source, Demand::copy_of(&self.demand));
-        let (priority, deadline) = (self.wait.priority, self.wait.deadline(remote.clock()));
-        let patience = WaitPolicy { waits: true, priority, deadline, waiters_max: set.0.waiters_max };
+        let patience = self.wait.policy(remote.clock(), set.0.waiters_max);
         let since = remote.clock().now();
         Reply::later(async move {
             match set.acquire_stored(remote, wanted, patience).await? {

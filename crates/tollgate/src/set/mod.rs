@@ -196,8 +196,7 @@ impl LimitSet {
         demand: &impl AsDemand,
         priority: Priority,
     ) -> Reply<'a, Result<Attempt<Lease<'a>>, AcquireError>> {
-        let waiters_max = self.0.waiters_max;
-        let patience = WaitPolicy { waits: false, priority, deadline: None, waiters_max };
+        let patience = WaitPolicy::at_once(priority);
         Reply::later(self.acquire_stored(remote, Demand::copy_of(demand), patience))
     }
 
