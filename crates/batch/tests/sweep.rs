@@ -1,8 +1,8 @@
-//! The pace against many providers: rates, latencies, bursts, workers and headers, simulated with the
-//! state machine of the scope and a clock that jumps.
+//! The pace against many providers: rates, latencies, bursts, workers and headers, simulated with
+//! the state machine of the scope and a clock that jumps.
 //!
-//! The bounds hold for batches that are long compared with a round trip (at least a hundred of them,
-//! and 2,000 items), since no batch learns a limit in less than a few round trips.
+//! The bounds hold for batches that are long compared with a round trip (at least a hundred of
+//! them, and 2,000 items), since no batch learns a limit in less than a few round trips.
 
 use tollgate::{Span, Tick};
 use tollgate_batch::simulator::{Disclosure, RetryAfter, SimLimit, SimProvider, simulate, sweep};

@@ -12,13 +12,13 @@ fn silent(retry_after: RetryAfter) -> Disclosure {
     Disclosure { retry_after, ..Disclosure::default() }
 }
 
-/// Buckets of a second and more, whose replies disclose nothing, or only how long to wait.
+/// Returns buckets of a second and more, whose replies disclose nothing, or only how long to wait.
 pub fn clean() -> Family {
     let bursts = |rate: u64| vec![rate.max(10), rate * 5, rate * 60];
     Family::new("clean", buckets(&[1, 3, 10, 30, 100], &[100, 1_000, 10_000], bursts))
 }
 
-/// Buckets of one call.
+/// Returns buckets of one call.
 pub fn burst_of_one() -> Family {
     let mut cases = buckets(&[1, 3, 10, 30, 100, 500, 2_000], &[20, 100, 1_000, 7_000], |_| vec![1]);
     // One call in two seconds is half the rate of one.
@@ -31,7 +31,7 @@ pub fn burst_of_one() -> Family {
     Family::new("burst-1", cases)
 }
 
-/// Buckets of two to nine calls: fewer than start at first.
+/// Returns buckets of two to nine calls: fewer than start at first.
 pub fn small_bursts() -> Family {
     Family::new("burst-2-to-9", buckets(&[1, 5, 30], &[200, 1_000, 5_000], |_| vec![2, 4, 6, 9]))
 }
@@ -68,7 +68,8 @@ fn buckets(rates: &[u64], latencies: &[u64], bursts: impl Fn(u64) -> Vec<u64>) -
     cases
 }
 
-/// Fixed or sliding windows of this many seconds, with latencies of which a few are very long.
+/// Returns fixed or sliding windows of this many seconds, with latencies of which a few are very
+/// long.
 pub fn windows(seconds: u64, sliding: bool) -> Family {
     let mut cases = Vec::new();
     for rate in [3, 37, 200] {
@@ -101,8 +102,8 @@ pub fn windows(seconds: u64, sliding: bool) -> Family {
     Family::new(format!("{}-window-{seconds}s", if sliding { "sliding" } else { "fixed" }), cases)
 }
 
-/// A limit that changes to this many thousandths at about the hundredth second, and back after
-/// `lasts` seconds, if given.
+/// Returns limits that change to this many thousandths at about the hundredth second, and back
+/// after `lasts` seconds, if given.
 pub fn changes(name: &str, of_thousand: u64, lasts: Option<u64>) -> Family {
     // The phase of the pace at the time of the change matters, so there are several times.
     let cases = [100, 109, 117, 126].into_iter().flat_map(|at| changes_at(at, of_thousand, lasts));
@@ -154,7 +155,7 @@ fn with_changes(items: u64, rate: u64, most: u64, steps: &[(u64, u64)]) -> Tick 
     Tick::from_micros(at + left * SECOND / pace.min(most * 1_000))
 }
 
-/// A limit on calls and one on tokens, with a few calls that are very large.
+/// Returns providers with a limit on calls and one on tokens, with a few calls that are very large.
 pub fn calls_and_tokens() -> Family {
     const ITEMS: u64 = 3_000;
     let mut cases = Vec::new();
@@ -182,7 +183,7 @@ pub fn calls_and_tokens() -> Family {
     Family::new("calls-and-tokens", cases)
 }
 
-/// A provider that serves a limited number of calls at a time.
+/// Returns providers that serve a limited number of calls at a time.
 pub fn at_once() -> Family {
     let mut cases = Vec::new();
     for most in [4, 16, 64] {

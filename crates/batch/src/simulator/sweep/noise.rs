@@ -14,8 +14,8 @@ fn pick(random: &mut SplitMix64, of: &[u64]) -> u64 {
     of[usize::try_from(random.next_u64() % of.len() as u64).unwrap_or(0)]
 }
 
-/// This many of a thousand calls are refused at random, as by an overloaded provider or as by a
-/// limit; with `is_limited` there is a limit as well.
+/// Returns providers that refuse this many of a thousand calls at random, as by an overloaded
+/// provider or as by a limit; with `is_limited` there is a limit as well.
 pub fn noise(of_thousand: u64, overloaded: bool, is_limited: bool) -> Family {
     let mut random = SplitMix64::new(of_thousand);
     let mut cases = Vec::new();
@@ -40,7 +40,7 @@ pub fn noise(of_thousand: u64, overloaded: bool, is_limited: bool) -> Family {
     Family::new(format!("noise-{}%-{status}{beside}", of_thousand / 10), cases)
 }
 
-/// Headers with a limit of 0, or with nothing left, for ever.
+/// Returns providers whose headers have a limit of 0, or with nothing left, for ever.
 pub fn false_headers() -> Family {
     let mut cases = Vec::new();
     for headers in [FalseHeaders::LimitZero, FalseHeaders::NothingLeft] {
@@ -70,7 +70,7 @@ pub fn false_headers() -> Family {
     Family::new("headers-that-headers", cases)
 }
 
-/// A twentieth of the calls is refused with the advice to wait for a minute.
+/// Returns providers that refuse a twentieth of the calls with the advice to wait for a minute.
 pub fn advice_of_a_minute() -> Family {
     let mut cases = Vec::new();
     for (latency, workers) in [(20, 8), (200, 32), (1_000, 100), (5_000, 100), (1_000, 8)] {
@@ -84,7 +84,7 @@ pub fn advice_of_a_minute() -> Family {
     Family::new("advice-of-a-minute", cases)
 }
 
-/// A hundred items and twenty workers, and half of the calls is refused.
+/// Returns providers that refuse half of the calls, for a hundred items and twenty workers.
 pub fn stress() -> Family {
     let cases = (0..100).map(|seed| {
         let noise = SimNoise { of_thousand: 500, overloaded: false, advice: None };
