@@ -107,7 +107,7 @@ impl<'a, D: AsDemand + Send + Sync + 'a> Acquire<'a, Limiter, EntityDemand<'a, D
     pub fn wait(self) -> Result<LimiterLease<'a>, LimiterError> {
         match self.demand.take_local(self.source) {
             Some(lease) => Ok(lease),
-            None => self.demand.take(self.source, self.source.patience(&self.wait)).wait(),
+            None => self.demand.take(self.source, self.source.wait_policy(&self.wait)).wait(),
         }
     }
 }
@@ -121,7 +121,7 @@ impl<'a, D: AsDemand + Send + Sync + 'a> IntoFuture for Acquire<'a, Limiter, Ent
         Reply::later(async move {
             match self.demand.take_local(self.source) {
                 Some(lease) => Ok(lease),
-                None => self.demand.take(self.source, self.source.patience(&self.wait)).await,
+                None => self.demand.take(self.source, self.source.wait_policy(&self.wait)).await,
             }
         })
     }
@@ -159,8 +159,8 @@ impl<'a, D: AsDemand + Send + Sync + 'a> IntoFuture for TryAcquire<'a, Limiter, 
 }
 
 impl Limiter {
-    /// How patient a caller is whose wait begins now.
-    fn patience(&self, wait: &WaitOptions) -> WaitPolicy {
+    /// Returns the policy of a caller whose wait begins now.
+    fn wait_policy(&self, wait: &WaitOptions) -> WaitPolicy {
         wait.policy(&self.0.clock, self.0.settings.waiters_max)
     }
 }
@@ -229,20 +229,21 @@ impl<'a, D: AsDemand + Send + Sync + 'a> EntityDemand<'a, D> {
         Some(LimiterLease::stored(limiter, StoredGrant::of_route(&route, costs, &at), None))
     }
 
-    /// Takes it from the store, or says why not.
+    /// Takes the demand from the store, or denies it.
     #[cold]
     fn take(
         self,
         limiter: &'a Limiter,
-        patience: WaitPolicy,
+        policy: WaitPolicy,
     ) -> Reply<'a, Result<LimiterLease<'a>, LimiterError>> {
         Reply::later(async move {
             let EntityDemand { entity, resource, demand, more } = self;
             let More { also, limits, detached } = more.map(|more| *more).unwrap_or_default();
             let mut demands: Vec<(&str, AnyDemand<'_>)> = vec![(resource, &demand)];
             demands.extend(also.iter().map(|(name, demand)| (*name, &**demand as AnyDemand<'_>)));
-            let request = LimiterRequest { entity, demands, limits: limits.as_ref(), patience, detached };
-            limiter.take(&request).await
+            let request =
+                LimiterRequest { limits: limits.as_ref(), detached, ..LimiterRequest::new(entity, demands) };
+            limiter.take(&request, policy).await
         })
     }
 }

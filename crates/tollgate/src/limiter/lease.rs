@@ -5,15 +5,16 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tollgate_core::{AsDemand, Costs, Limits, Name, Packed, Tick};
-use tollgate_store::{LeaseTerm, LocalBucket, Reply, StepOutcome, StoreError, TxnOutcome, generation};
+use tollgate_store::{LeaseTerm, LocalBucket, Priority, Reply, StepOutcome, StoreError, generation};
 
-use super::plan::{LimiterRequest, PlannedTake};
+use super::plan::{LimiterRequest, MoreOf, PlannedTake, chain_status};
+use super::planner::LimiterPlanner;
 use super::route::Route;
 use super::settle::Deltas;
 use super::ticket::Ticket;
 use super::{Limiter, LimiterError, LimiterShared};
 use crate::LeaseError;
-use crate::admission::Admission;
+use crate::admission::{Decision, WaitPolicy, admit};
 use crate::heartbeat::Heartbeat;
 
 /// What an admitted caller holds, until it is settled, committed, cancelled or dropped. Whatever happens, it counts once.
@@ -100,7 +101,7 @@ impl HeldTake {
     }
 
     fn new(shared: &LimiterShared, planned: PlannedTake, at: Tick) -> HeldTake {
-        let pin = shared.backend.pin(&planned.place(&shared.namespace));
+        let pin = shared.store.backend.pin(&planned.place(&shared.store.namespace));
         HeldTake { planned, at, pin }
     }
 }
@@ -110,7 +111,7 @@ fn start_heartbeat(shared: &Arc<LimiterShared>, held: &[HeldTake], term: LeaseTe
     let holding = held.iter().map(|held| &held.planned).filter(|planned| planned.holds_resources());
     let buckets = holding.map(|planned| (planned.key().clone(), planned.limits().clone())).collect();
     let (heartbeats, reporter) = (shared.settings.heartbeats, &shared.reporter);
-    Heartbeat::start(&shared.backend, &shared.namespace, buckets, term, heartbeats, reporter)
+    Heartbeat::start(&shared.store.backend, &shared.store.namespace, buckets, term, heartbeats, reporter)
 }
 
 impl StoredGrant {
@@ -120,8 +121,8 @@ impl StoredGrant {
         plan: Vec<PlannedTake>,
         done: &[StepOutcome],
         term: Option<LeaseTerm>,
+        remarks: Vec<Name>,
     ) -> StoredGrant {
-        let remarks = remarks(&plan, done);
         let held = hold(shared, plan, done);
         let is_detached = request.detached.is_some();
         let heart = term.filter(|_| !is_detached).map(|term| start_heartbeat(shared, &held, term));
@@ -218,17 +219,6 @@ fn taken_at(done: &StepOutcome) -> Option<Tick> {
 fn hold(shared: &LimiterShared, plan: Vec<PlannedTake>, done: &[StepOutcome]) -> Vec<HeldTake> {
     let at = done.iter().map(|done| taken_at(done).unwrap_or(Tick::ZERO));
     plan.into_iter().zip(at).map(|(planned, at)| HeldTake::new(shared, planned, at)).collect()
-}
-
-/// The limits that had something to remark.
-fn remarks(plan: &[PlannedTake], done: &[StepOutcome]) -> Vec<Name> {
-    let of_step = |(planned, done): (&PlannedTake, &StepOutcome)| {
-        let StepOutcome::Taken(taken) = done else { return Vec::new() };
-        let limits = planned.limits().iter().enumerate();
-        let remarked = limits.filter(|(index, _)| taken.remarks >> index & 1 == 1);
-        remarked.map(|(_, limit)| limit.name().clone()).collect()
-    };
-    plan.iter().zip(done).flat_map(of_step).collect()
 }
 
 impl<'a> LimiterLease<'a> {
@@ -399,37 +389,23 @@ impl<'a> LimiterLease<'a> {
                 let why = "a lease that was redeemed takes no more; acquire another";
                 return Err(StoreError::BadCall(why.into()).into());
             }
-            let resource = stored.resources[0].clone();
+            let (entity, resource) = (stored.entity.clone(), stored.resources[0].clone());
+            let more_of = Some(MoreOf { term: stored.term, is_detached: stored.is_detached });
             let demands = vec![(&*resource, &demand as _)];
-            let request = LimiterRequest::now(&stored.entity, demands);
-            let mut plan = limiter.0.plan(&request).await?;
-            plan.iter_mut().for_each(|planned| planned.costs = planned.costs.named());
-            let mut turn = Admission::new(&*limiter.0.backend, &limiter.0.namespace, request.patience);
-            if turn.must_queue(|| plan.iter().map(PlannedTake::takes))? {
-                return Err(LimiterError::Denied(limiter.0.stand(&request, &plan).await?));
-            }
-            let term = stored.term.or_else(|| limiter.0.term(&request, &plan));
-            if stored.is_detached && stored.term.is_none() && term.is_some() {
-                let why =
-                    "a detached lease that holds no resource cannot take one later; acquire it with the rest";
-                return Err(StoreError::BadCall(why.into()).into());
-            }
-            match limiter.0.apply_takes(&plan, term, Some(&turn)).await? {
-                TxnOutcome::Done(done) => {
-                    let held = hold(&limiter.0, plan, &done);
+            let request = LimiterRequest { more_of, ..LimiterRequest::new(&entity, demands) };
+            let planner = LimiterPlanner { shared: &limiter.0, request: &request };
+            match admit(&limiter.0.store, &planner, WaitPolicy::at_once(Priority::default())).await? {
+                Decision::Admitted(admitted) => {
+                    let held = hold(&limiter.0, admitted.plan, &admitted.outcomes);
                     if stored.term.is_none() {
-                        stored.term = term;
-                        stored.heart = term.map(|term| start_heartbeat(&limiter.0, &held, term));
+                        stored.term = admitted.term;
+                        stored.heart = admitted.term.map(|term| start_heartbeat(&limiter.0, &held, term));
                     }
                     stored.groups.push(held);
                     Ok(())
                 }
-                TxnOutcome::Denied(denials) => {
-                    Err(LimiterError::Denied(super::plan::standing(&request, &plan, denials)))
-                }
-                _ => {
-                    Err(StoreError::BadCall("limits have changed; end the lease and take another".into())
-                        .into())
+                Decision::Denied(denied) => {
+                    Err(LimiterError::Denied(chain_status(&request, &denied.plan, denied.denials)))
                 }
             }
         })
@@ -450,7 +426,7 @@ impl<'a> LimiterLease<'a> {
         }
         let LimiterGrant::Stored(stored) = &self.grant else { return Reply::ready(Ok(true)) };
         let Some(heart) = &stored.heart else { return Reply::ready(Ok(true)) };
-        let beat = heart.beat(self.shared().settings.timeout);
+        let beat = heart.beat(self.shared().store.timeout);
         Reply::later(async move { Ok(beat.await?) })
     }
 

@@ -7,7 +7,6 @@ use tollgate_store::{BucketRef, LocalBucket, Op, OpId, Reply, Step, StoreError, 
 use super::LimiterShared;
 use super::lease::{HeldTake, LimiterGrant, LimiterLease, StoredGrant};
 use super::ticket::Ticket;
-use crate::timeout::with_timeout;
 use crate::{Event, LeaseError, OnDrop};
 
 /// By how much the use of limits differs from what was taken: the resource by its place, the limit by its name.
@@ -264,18 +263,16 @@ impl LimiterLease<'_> {
             groups.clone().map(|(group, used)| settlements(&shared, stored, group, used)).collect();
         let call = |(index, steps)| Transaction { id: stored.id_of(index), steps, metered: true };
         let calls: Vec<Transaction<'_>> = steps.iter().map(Vec::as_slice).enumerate().map(call).collect();
-        let timeout = shared.settings.timeout;
         let mut rest = calls.as_slice();
         // That a ticket has ended is to be remembered though there is nothing to settle, and before the rest is settled.
         if let Some((first, others)) = calls.split_first().filter(|_| !writes.is_empty()) {
-            with_timeout(&shared.clock, timeout, shared.backend.apply_with(first, &writes)).await?;
+            shared.store.bounded(shared.store.backend.apply_with(first, &writes)).await?;
             rest = others;
         }
         // All are sent at once: a caller that does not wait for the answer has ended all of it.
-        let store = shared.store_of(stored.is_local);
+        let store = shared.store.store_of(stored.is_local);
         let says = |call: &&Transaction<'_>| !call.steps.is_empty() || stored.ticket.is_some();
-        let sent =
-            rest.iter().filter(says).map(|call| with_timeout(&shared.clock, timeout, store.apply(call)));
+        let sent = rest.iter().filter(says).map(|call| shared.store.bounded(store.apply(call)));
         let ended = join_all(sent.collect()).await.into_iter().find_map(Result::err);
         groups.for_each(|(group, used)| tell(&shared, group, used));
         ended.map_or(Ok(()), |error| Err(error.into()))
@@ -343,7 +340,7 @@ impl LimiterLease<'_> {
             let steps = settlements(&shared, stored, group, &used);
             if !steps.is_empty() {
                 let call = Transaction { id: stored.id_of(index), steps: &steps, metered: true };
-                shared.store_of(stored.is_local).apply_detached(&call);
+                shared.store.store_of(stored.is_local).apply_detached(&call);
             }
             tell(&shared, group, &used);
         }
@@ -404,7 +401,7 @@ fn end_pinned(
     if !pin.cell.settle_packed(limits, taken, used) {
         return false;
     }
-    let queues = shared.backend.wait_queues();
+    let queues = shared.store.backend.wait_queues();
     if differs || !queues.is_empty() {
         let mut reserved = Costs::none(limits.len());
         reserved.unpack(taken);
@@ -412,7 +409,7 @@ fn end_pinned(
         if differs {
             pin.count_settlement(shared.clock.now(), limits, &usage);
         }
-        let place = BucketRef { namespace: &shared.namespace, key: pin.key(), limits };
+        let place = BucketRef { namespace: &shared.store.namespace, key: pin.key(), limits };
         queues.notify_settled(&place, &usage);
     }
     true
@@ -431,7 +428,7 @@ fn settle_here(shared: &LimiterShared, stored: &StoredGrant, held: &HeldTake, us
     if differs {
         pin.count_settlement(shared.clock.now(), planned.limits(), &usage);
     }
-    shared.backend.wait_queues().notify_settled(&planned.place(&shared.namespace), &usage);
+    shared.store.backend.wait_queues().notify_settled(&planned.place(&shared.store.namespace), &usage);
 }
 
 /// What was used of each limit of each bucket.
@@ -463,7 +460,7 @@ fn settlements<'s>(
     let step = |(held, used): (&'s HeldTake, &'s Vec<u64>)| {
         let holder = holder.filter(|_| held.planned.holds_resources());
         let usage = Usage { at: held.at, reserved: &held.planned.costs, used, holder };
-        Step { place: held.planned.place(&shared.namespace), op: Op::SettleExisting(usage) }
+        Step { place: held.planned.place(&shared.store.namespace), op: Op::SettleExisting(usage) }
     };
     group.iter().zip(used).filter(settles).map(step).collect()
 }
