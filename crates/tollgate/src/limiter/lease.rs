@@ -4,9 +4,10 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use tollgate_core::{AsDemand, Costs, Limits, Name, Packed, Tick};
+use tollgate_core::{AsDemand, Costs, Limits, Name, Tick};
 use tollgate_store::{LeaseTerm, LocalBucket, Priority, Reply, StepOutcome, StoreError, generation};
 
+use super::pinned::PinnedTake;
 use super::plan::{LimiterRequest, MoreOf, PlannedTake, chain_status};
 use super::planner::LimiterPlanner;
 use super::route::Route;
@@ -60,8 +61,10 @@ pub(super) struct LeaseExtra {
 
 /// What was taken, and where.
 pub(super) enum LimiterGrant {
-    /// From one bucket in this process.
-    Pinned { route: Arc<Route>, at: Tick, taken: Packed },
+    /// From the only bucket of a route, in this process.
+    Pinned { route: Arc<Route>, take: PinnedTake },
+    /// From all buckets of a route, in this process.
+    PinnedChain { route: Arc<Route>, takes: Box<[PinnedTake]> },
     /// From buckets of the store, or of the memory that stands in for it.
     Stored(Box<StoredGrant>),
     /// From nothing: the store was away, and the policy was to allow.
@@ -139,18 +142,17 @@ impl StoredGrant {
         }
     }
 
-    /// What was taken from the buckets of a route that are all in this process.
-    pub(super) fn of_route(route: &Arc<Route>, costs: Vec<Costs>, at: &[Tick]) -> StoredGrant {
-        let pin = |link: usize| route.pins.as_ref().and_then(|pins| pins.pins.get(link)).cloned();
-        let held = |(link, (costs, at)): (usize, (Costs, &Tick))| HeldTake {
-            planned: PlannedTake::of_route(route, link, costs),
-            at: *at,
-            pin: pin(link),
+    /// Makes the grant of what was taken from the buckets of a route, which are all in this process.
+    fn of_route(route: &Arc<Route>, takes: &[PinnedTake]) -> StoredGrant {
+        let held = |(link, take): (usize, &PinnedTake)| HeldTake {
+            planned: PlannedTake::of_route(route, link, take.costs(&route.chain.links[link].limits, link)),
+            at: take.at,
+            pin: route.pins.as_ref().and_then(|pins| pins.pins.get(link)).cloned(),
         };
         StoredGrant {
             is_detached: false,
             ticket: None,
-            groups: vec![costs.into_iter().zip(at).enumerate().map(held).collect()],
+            groups: vec![takes.iter().enumerate().map(held).collect()],
             resources: vec![route.resource().into()],
             entity: route.entity().into(),
             term: None,
@@ -223,13 +225,7 @@ fn hold(shared: &LimiterShared, plan: Vec<PlannedTake>, done: &[StepOutcome]) ->
 
 impl<'a> LimiterLease<'a> {
     #[inline]
-    pub(super) fn pinned(
-        limiter: &'a Limiter,
-        route: Arc<Route>,
-        at: Tick,
-        taken: Packed,
-    ) -> LimiterLease<'a> {
-        let grant = LimiterGrant::Pinned { route, at, taken };
+    pub(super) fn pinned(limiter: &'a Limiter, grant: LimiterGrant) -> LimiterLease<'a> {
         LimiterLease {
             limiter: LeaseSource::Borrowed(limiter),
             grant,
@@ -301,7 +297,7 @@ impl<'a> LimiterLease<'a> {
     /// bucket that only this process sees.
     pub fn is_degraded(&self) -> bool {
         match &self.grant {
-            LimiterGrant::Pinned { .. } => false,
+            LimiterGrant::Pinned { .. } | LimiterGrant::PinnedChain { .. } => false,
             LimiterGrant::Stored(stored) => stored.is_local,
             LimiterGrant::Nothing => true,
         }
@@ -316,7 +312,7 @@ impl<'a> LimiterLease<'a> {
     pub fn remarks(&self) -> &[Name] {
         match &self.grant {
             LimiterGrant::Stored(stored) => &stored.remarks,
-            LimiterGrant::Pinned { .. } | LimiterGrant::Nothing => &[],
+            _ => &[],
         }
     }
 
@@ -327,40 +323,43 @@ impl<'a> LimiterLease<'a> {
             let index = limits.index(limit)?;
             costs.takes(index).then(|| costs.amount(index))
         };
-        match &self.grant {
-            LimiterGrant::Pinned { route, taken: packed, .. } => {
-                let limits = &route.chain.links[0].limits;
-                let mut costs = Costs::none(limits.len());
-                costs.unpack(packed);
-                taken(limits, &costs)
-            }
-            LimiterGrant::Stored(stored) => {
-                let own = stored.groups.iter().filter_map(|group| group.first()).map(|held| &held.planned);
-                own.filter_map(|planned| taken(planned.limits(), &planned.costs)).reduce(|a, b| a + b)
-            }
-            LimiterGrant::Nothing => None,
+        if let Some((route, takes)) = self.pinned_takes() {
+            let limits = &route.chain.links[0].limits;
+            return taken(limits, &takes.first()?.costs(limits, 0));
         }
+        let LimiterGrant::Stored(stored) = &self.grant else { return None };
+        let own = stored.groups.iter().filter_map(|group| group.first()).map(|held| &held.planned);
+        own.filter_map(|planned| taken(planned.limits(), &planned.costs)).reduce(|a, b| a + b)
     }
 
     /// The entity and the resource of the call; `None` if nothing was taken, because the store was away.
     pub fn called(&self) -> Option<(&str, &str)> {
         match &self.grant {
-            LimiterGrant::Pinned { route, .. } => Some((route.entity(), route.resource())),
+            LimiterGrant::Pinned { route, .. } | LimiterGrant::PinnedChain { route, .. } => {
+                Some((route.entity(), route.resource()))
+            }
             LimiterGrant::Stored(stored) => Some((&stored.entity, stored.resources.first()?)),
             LimiterGrant::Nothing => None,
         }
     }
 
-    /// What was taken, as what is taken from any store. A pinned grant becomes one when more is asked of it than to end.
+    /// Returns what was taken directly from buckets in this process, if it was.
+    pub(super) fn pinned_takes(&self) -> Option<(&Arc<Route>, &[PinnedTake])> {
+        match &self.grant {
+            LimiterGrant::Pinned { route, take } => Some((route, std::slice::from_ref(take))),
+            LimiterGrant::PinnedChain { route, takes } => Some((route, takes)),
+            LimiterGrant::Stored(_) | LimiterGrant::Nothing => None,
+        }
+    }
+
+    /// Returns what was taken as what is taken from any store. A pinned grant becomes one when more is asked of it than to end.
     pub(super) fn as_stored(&mut self) -> Option<&mut StoredGrant> {
-        if let LimiterGrant::Pinned { route, at, taken } = &self.grant {
-            let mut costs = Costs::none(route.chain.links[0].limits.len());
-            costs.unpack(taken);
-            self.grant = LimiterGrant::Stored(Box::new(StoredGrant::of_route(route, vec![costs], &[*at])));
+        if let Some((route, takes)) = self.pinned_takes() {
+            self.grant = LimiterGrant::Stored(Box::new(StoredGrant::of_route(route, takes)));
         }
         match &mut self.grant {
             LimiterGrant::Stored(stored) => Some(stored),
-            LimiterGrant::Pinned { .. } | LimiterGrant::Nothing => None,
+            _ => None,
         }
     }
 
@@ -450,8 +449,8 @@ impl fmt::Debug for LimiterLease<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut shown = f.debug_struct("LimiterLease");
         match &self.grant {
-            LimiterGrant::Pinned { route, at, .. } => {
-                shown.field("entity", &route.entity()).field("resource", &route.resource()).field("at", at)
+            LimiterGrant::Pinned { route, .. } | LimiterGrant::PinnedChain { route, .. } => {
+                shown.field("entity", &route.entity()).field("resource", &route.resource())
             }
             LimiterGrant::Stored(stored) => {
                 shown.field("entity", &stored.entity).field("resources", &stored.resources)

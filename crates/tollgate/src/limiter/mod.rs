@@ -12,6 +12,7 @@ pub mod conformance;
 mod error;
 mod inspect;
 mod lease;
+mod pinned;
 mod plan;
 mod planner;
 mod route;

@@ -1,8 +1,8 @@
 //! How a lease ends: with what was used, with nothing, or without a word.
 
-use tollgate_core::{AMOUNT_MAX, AsDemand, Costs, DemandError, Limits, Name, Packed, Tick, Usage};
+use tollgate_core::{AMOUNT_MAX, AsDemand, DemandError, Name, Usage};
 use tollgate_store::records::{RecordsError, Write};
-use tollgate_store::{BucketRef, LocalBucket, Op, OpId, Reply, Step, StoreError, Transaction, join_all};
+use tollgate_store::{Op, OpId, Reply, Step, StoreError, Transaction, join_all};
 
 use super::LimiterShared;
 use super::lease::{HeldTake, LimiterGrant, LimiterLease, StoredGrant};
@@ -65,10 +65,8 @@ impl LimiterLease<'_> {
         if !self.is_of_this_process() {
             return self.let_go();
         }
-        if self.extra.is_none()
-            && let Some(result) = self.settle_pinned(&usage)
-        {
-            return Reply::ready(result);
+        if self.extra.is_none() && self.settle_pinned(&usage) {
+            return Reply::ready(Ok(()));
         }
         let reported = self.report(usage);
         let ended = self.finish(LeaseEnd::Commit);
@@ -76,28 +74,6 @@ impl LimiterLease<'_> {
             Ok(()) => ended,
             Err(error) => Reply::later(async move { ended.await.and(Err(error)) }),
         }
-    }
-
-    /// Settles what was taken from a bucket in this process, if there is nothing unusual about it.
-    #[inline]
-    fn settle_pinned(&mut self, usage: &impl AsDemand) -> Option<Result<(), LeaseError>> {
-        let LimiterGrant::Pinned { route, at, taken } = &self.grant else { return None };
-        let (pin, limits) = (route.only_pin()?, &route.chain.links[0].limits);
-        let mut used = taken.amounts();
-        let (mut differs, mut is_over) = (false, usage.bad_amount().is_some());
-        for (name, amount) in (0..usage.len()).map(|index| usage.part(index)) {
-            let index = limits.index_of(name)?;
-            let reserved = taken.amount(index);
-            differs |= amount != reserved;
-            is_over |= amount > reserved;
-            *used.get_mut(index)? = amount;
-        }
-        let is_told = is_over || self.shared().reporter.is_watched();
-        if is_told || !end_pinned(self.shared(), pin, limits, (*at, taken), &used, differs) {
-            return None;
-        }
-        self.is_open = false;
-        Some(Ok(()))
     }
 
     /// Notes what was used of the resource of the call, to count when the lease ends. The last report of a limit counts.
@@ -225,7 +201,7 @@ impl LimiterLease<'_> {
         }
         self.is_open = false;
         self.stop_beating();
-        if self.end_here(ending) {
+        if self.end_pinned(ending) || self.end_here(ending) {
             return Reply::ready(Ok(()));
         }
         // No store remembers calls for as long as a ticket can be redeemed, so a ticket ends with a record.
@@ -320,16 +296,7 @@ impl LimiterLease<'_> {
     /// Ends the lease. Never blocks: what has to be sent is sent in the background.
     fn end_detached(&mut self, ending: LeaseEnd) {
         self.stop_beating();
-        if let LimiterGrant::Pinned { route, at, taken } = &self.grant
-            && let Some(pin) = route.only_pin()
-        {
-            let used = if ending == LeaseEnd::Cancel { [0; 4] } else { taken.amounts() };
-            let limits = &route.chain.links[0].limits;
-            if end_pinned(self.shared(), pin, limits, (*at, taken), &used, ending == LeaseEnd::Cancel) {
-                return;
-            }
-        }
-        if self.end_here(ending) {
+        if self.end_pinned(ending) || self.end_here(ending) {
             return;
         }
         let extra = self.extra.take().unwrap_or_default();
@@ -383,36 +350,6 @@ impl StoredGrant {
         }
         wrong.map_or(Ok(()), |error| Err(error.into()))
     }
-}
-
-/// Ends what was taken from a bucket in this process, if there is nothing unusual about it.
-#[inline]
-fn end_pinned(
-    shared: &LimiterShared,
-    pin: &LocalBucket,
-    limits: &Limits,
-    (at, taken): (Tick, &Packed),
-    used: &[u64; 4],
-    differs: bool,
-) -> bool {
-    if !differs && !limits.have_resources() {
-        return true;
-    }
-    if !pin.cell.settle_packed(limits, taken, used) {
-        return false;
-    }
-    let queues = shared.store.backend.wait_queues();
-    if differs || !queues.is_empty() {
-        let mut reserved = Costs::none(limits.len());
-        reserved.unpack(taken);
-        let usage = Usage { at, reserved: &reserved, used: &used[..limits.len()], holder: None };
-        if differs {
-            pin.count_settlement(shared.clock.now(), limits, &usage);
-        }
-        let place = BucketRef { namespace: &shared.store.namespace, key: pin.key(), limits };
-        queues.notify_settled(&place, &usage);
-    }
-    true
 }
 
 /// Settles one bucket that is in this process.
