@@ -171,7 +171,7 @@ impl<'a, T> WaitingTask<'a, T> {
 fn is_asking(set: &LimitSet) -> bool {
     match set.home() {
         Backing::Local(_) => false,
-        Backing::Stored(remote) => remote.backend.wait_queues().is_busy(),
+        Backing::Stored(remote) => remote.store.backend.wait_queues().is_busy(),
     }
 }
 
