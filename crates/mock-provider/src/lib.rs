@@ -41,7 +41,6 @@ mod provider;
 mod random;
 mod route;
 mod server;
-mod sleep;
 mod stats;
 mod stream;
 mod style;

@@ -21,7 +21,6 @@ use crate::answer;
 use crate::error_responses::{MockReply, Wrong};
 use crate::provider::{Admitted, MockRefusal, ProviderState};
 use crate::route::{Endpoint, MockRoute};
-use crate::sleep;
 use crate::stats::{CallEnd, OpenCall};
 use crate::{MockProvider, OutageKind};
 
@@ -159,7 +158,7 @@ async fn answered(
         Err(refusal) => return refused(desk, call, refusal).await,
     };
     call.answering();
-    sleep::until(desk.clock(), at).await;
+    desk.clock().sleep_until(at).await;
     let reply = with_standing(desk, request.answer(usage));
     // In this order: who takes the place that becomes free must not find this call still counted.
     call.end(CallEnd::Ok { tokens: usage.total });
@@ -191,7 +190,7 @@ async fn refused(
         MockRefusal::Outage(OutageKind::Hang) => {
             let at = desk.clock().now() + Span::covering(HANG_MAX);
             call.end(CallEnd::Failed);
-            sleep::until(desk.clock(), at).await;
+            desk.clock().sleep_until(at).await;
             return Err(ResetNow);
         }
     };

@@ -1,7 +1,6 @@
 //! A small simulated fleet on a file of its own, to be watched.
 
 mod fleet;
-mod random;
 mod screen;
 mod summary;
 mod tally;
