@@ -169,7 +169,7 @@ impl<'a, T> WaitingTask<'a, T> {
 
 /// Whether a waiter of a set in a store has not yet heard from the store.
 fn is_asking(set: &LimitSet) -> bool {
-    match set.home() {
+    match set.backing() {
         Backing::Local(_) => false,
         Backing::Stored(remote) => remote.store.backend.wait_queues().is_busy(),
     }

@@ -53,7 +53,7 @@ impl Planner for SetPlanner<'_, '_> {
     }
 
     fn observe(&self, denials: &[Denial]) {
-        self.remote.hear_cooling(denials.first().and_then(Denial::cooling_until));
+        self.remote.cache_cooldown(denials.first().and_then(Denial::cooling_until));
     }
 }
 
@@ -93,7 +93,7 @@ impl LimitSet {
             Some(StepOutcome::Taken(taken)) => taken.at,
             _ => planner.remote.clock().now(),
         };
-        Lease::there(self, at, costs, waited, Grant::new(self, planner.remote, in_force, term))
+        Lease::stored(self, at, costs, waited, Grant::new(self, planner.remote, in_force, term))
     }
 
     fn deny_stored<'a>(&'a self, denied: DeniedPlan<SetPlan>) -> Result<Attempt<Lease<'a>>, AcquireError> {
