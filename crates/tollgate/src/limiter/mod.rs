@@ -8,8 +8,6 @@ mod acquire;
 mod acquire_loop;
 mod builder;
 mod chain_status;
-#[cfg(feature = "conformance")]
-pub mod conformance;
 mod error;
 mod inspect;
 mod lease;

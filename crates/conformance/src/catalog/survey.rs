@@ -1,0 +1,203 @@
+//! A namespace as a whole: what is in it is found and counted.
+
+use tollgate_catalog::{Access, DEFAULT_RESOURCE, Level, NewEntity, PageRequest, UsageQuery, Window};
+use tollgate_core::demand;
+use tollgate_store::Scope;
+
+use super::fixture::{CatalogFixture, START, rpm};
+use crate::OpenBackend;
+
+crate::catalog::laws![
+    created_entities_are_listed_in_pages,
+    what_is_in_a_namespace_is_counted,
+    what_is_stored_of_one_entity_is_counted,
+    a_deleted_namespace_can_be_counted,
+    all_limits_of_an_entity_are_found,
+    disabled_entities_and_resources_are_listed,
+    an_entity_may_be_denied_one_resource_or_exempt_from_its_switch,
+    events_of_all_subjects_are_listed_in_the_order_of_time,
+    usage_of_all_entities_is_that_of_each,
+];
+
+fn furnished(open: OpenBackend<'_>) -> CatalogFixture {
+    let fixture = CatalogFixture::new(open);
+    let catalog = &fixture.catalog;
+    for entity in ["a", "b", "c", "d", "e"] {
+        catalog.create_entity(NewEntity::new(entity)).wait().unwrap();
+        fixture.advance(1);
+    }
+    catalog.set_limits(Level::System, &rpm(10)).wait().unwrap();
+    catalog.set_limits(Level::Resource("gpt-4"), &rpm(20)).wait().unwrap();
+    catalog.set_limits(Level::Entity("a"), &rpm(30)).wait().unwrap();
+    catalog.set_limits(Level::EntityResource("a", "gpt-4"), &rpm(40)).wait().unwrap();
+    catalog.disable_entity("never-created").wait().unwrap();
+    catalog.disable_resource("gpt-3").wait().unwrap();
+    assert!(fixture.take("a", "gpt-4", &demand! { rpm: 7 }));
+    assert!(fixture.take("b", "gpt-4", &demand! { rpm: 5 }));
+    fixture
+}
+
+/// Brings the records of usage up to date, as the turn of the hour does.
+fn written_down(fixture: &CatalogFixture) {
+    let catalog = &fixture.catalog;
+    catalog.backend().write_usage(catalog.namespace_id(), Scope::All).wait().unwrap();
+}
+
+fn created_entities_are_listed_in_pages(open: OpenBackend<'_>) {
+    let fixture = furnished(open);
+    // Records of usage lie between those of entities, but are not entities.
+    written_down(&fixture);
+    for limit in [1, 2, 100] {
+        let (mut page, mut seen) = (PageRequest::of(limit), Vec::new());
+        loop {
+            let found = fixture.catalog.entities(page.clone()).wait().unwrap();
+            assert!(found.items.len() <= limit);
+            seen.extend(found.items);
+            match found.next {
+                Some(next) => page = page.after(next),
+                None => break,
+            }
+        }
+        assert_eq!(seen, ["a", "b", "c", "d", "e"], "{limit} at a time");
+    }
+}
+
+fn what_is_in_a_namespace_is_counted(open: OpenBackend<'_>) {
+    let fixture = furnished(open);
+    for is_written in [false, true] {
+        if is_written {
+            written_down(&fixture);
+        }
+        let counts = fixture.catalog.counts().wait().unwrap();
+        assert_eq!((counts.entities, counts.entity_limits, counts.resource_limits), (5, 2, 1));
+        assert_eq!((counts.system_limits, counts.disabled, counts.buckets), (1, 2, 2));
+        assert_eq!((counts.audit_events, counts.usage_records), (11, 6), "usage is written: {is_written}");
+    }
+    let empty = fixture.registry.open_or_register("other").wait().unwrap();
+    assert_eq!(empty.counts().wait().unwrap(), tollgate_catalog::Counts::default());
+}
+
+fn what_is_stored_of_one_entity_is_counted(open: OpenBackend<'_>) {
+    let fixture = furnished(open);
+    let catalog = &fixture.catalog;
+    // Its name starts as that of another does.
+    catalog.set_limits(Level::Entity("aa"), &rpm(30)).wait().unwrap();
+    for is_written in [false, true] {
+        if is_written {
+            written_down(&fixture);
+        }
+        let of_a = catalog.counts_of_entity("a").wait().unwrap();
+        let counted = (of_a.entities, of_a.entity_limits, of_a.usage_records, of_a.buckets);
+        assert_eq!(counted, (1, 2, 3, 1), "usage is written: {is_written}");
+    }
+    let implicit = catalog.counts_of_entity("never-created").wait().unwrap();
+    assert_eq!((implicit.entities, implicit.disabled), (0, 1));
+    assert_eq!(catalog.counts_of_entity("unknown").wait().unwrap(), tollgate_catalog::Counts::default());
+}
+
+fn a_deleted_namespace_can_be_counted(open: OpenBackend<'_>) {
+    let fixture = furnished(open);
+    let before = fixture.catalog.counts().wait().unwrap();
+    let deleted = fixture.registry.delete(fixture.catalog.namespace_name()).wait().unwrap();
+    assert_eq!(fixture.registry.counts(&deleted.id).wait().unwrap(), before);
+    assert!(fixture.registry.counts("none-such").wait().is_err());
+}
+
+fn all_limits_of_an_entity_are_found(open: OpenBackend<'_>) {
+    let fixture = furnished(open);
+    let all = fixture.catalog.limits_of_entity("a").wait().unwrap();
+    let told: Vec<_> =
+        all.iter().map(|(resource, stored)| (resource.as_str(), stored.limits[0].amount())).collect();
+    assert_eq!(told, [(DEFAULT_RESOURCE, 30), ("gpt-4", 40)]);
+    assert!(fixture.catalog.limits_of_entity("b").wait().unwrap().is_empty());
+}
+
+fn an_entity_may_be_denied_one_resource_or_exempt_from_its_switch(open: OpenBackend<'_>) {
+    let fixture = CatalogFixture::new(open);
+    let catalog = &fixture.catalog;
+    catalog.set_limits(Level::System, &rpm(10)).wait().unwrap();
+    catalog.create_entity(NewEntity::new("org")).wait().unwrap();
+    catalog.create_entity(NewEntity::new("key").parent("org").cascades(true)).wait().unwrap();
+    let passes = |entity, resource| match catalog.chain(entity, resource).wait() {
+        Ok(_) => true,
+        Err(tollgate_catalog::CatalogError::Disabled { .. }) => false,
+        Err(other) => panic!("{other}"),
+    };
+    let set = |entity, resource, access| catalog.set_access(entity, resource, access).wait().unwrap();
+    // One resource of one entity, and of those that cascade to it.
+    assert!(set("org", "gpt-4", Some(Access::Off)) && !set("org", "gpt-4", Some(Access::Off)));
+    assert_eq!(
+        [passes("org", "gpt-4"), passes("key", "gpt-4"), passes("org", "gpt-3")],
+        [false, false, true]
+    );
+    assert!(passes("other", "gpt-4") && !catalog.is_entity_disabled("org").wait().unwrap());
+    assert!(set("org", "gpt-4", None) && passes("key", "gpt-4"));
+    // An exception from a resource that is disabled, for the entity that calls.
+    catalog.disable_resource("gpt-4").wait().unwrap();
+    assert!(!passes("key", "gpt-4") && set("key", "gpt-4", Some(Access::On)));
+    assert_eq!(
+        [passes("key", "gpt-4"), passes("org", "gpt-4"), passes("other", "gpt-4")],
+        [true, false, false]
+    );
+    assert_eq!(catalog.access("key", "gpt-4").wait().unwrap(), Some(Access::On));
+    // An entity that is disabled itself has no exceptions, and keeps them for later.
+    assert!(catalog.disable_entity("key").wait().unwrap() && !passes("key", "gpt-4"));
+    assert!(set("key", "gpt-3", Some(Access::Off)) && catalog.is_entity_disabled("key").wait().unwrap());
+    assert!(catalog.enable_entity("key").wait().unwrap() && !catalog.enable_entity("key").wait().unwrap());
+    assert_eq!([passes("key", "gpt-4"), passes("key", "gpt-3")], [true, false]);
+    let said = catalog.accesses("key").wait().unwrap().into_iter().collect::<Vec<_>>();
+    assert_eq!(said, [("gpt-3".into(), Access::Off), ("gpt-4".into(), Access::On)]);
+    assert!(set("key", "gpt-4", None) && set("key", "gpt-3", None) && !passes("key", "gpt-4"));
+    assert_eq!(catalog.counts_of_entity("key").wait().unwrap().disabled, 0, "nothing is left of it");
+}
+
+fn disabled_entities_and_resources_are_listed(open: OpenBackend<'_>) {
+    let fixture = furnished(open);
+    let catalog = &fixture.catalog;
+    assert!(catalog.is_entity_disabled("never-created").wait().unwrap());
+    assert!(!catalog.is_entity_disabled("a").wait().unwrap());
+    assert_eq!(catalog.disabled_resources().wait().unwrap(), ["gpt-3"]);
+    catalog.enable_resource("gpt-3").wait().unwrap();
+    assert!(catalog.disabled_resources().wait().unwrap().is_empty());
+}
+
+fn events_of_all_subjects_are_listed_in_the_order_of_time(open: OpenBackend<'_>) {
+    let fixture = furnished(open);
+    let subjects = |page: PageRequest| {
+        let page = fixture.catalog.audit_of_all(page).wait().unwrap();
+        let subjects: Vec<String> = page.items.into_iter().map(|event| event.subject).collect();
+        (subjects, page.next)
+    };
+    let (all, next) = subjects(PageRequest::default());
+    assert_eq!(all[..7], ["a", "b", "c", "d", "e", "$SYSTEM", "$RESOURCE:gpt-4"]);
+    assert_eq!((all.len(), next), (11, None));
+    for newest_first in [false, true] {
+        let (mut page, mut seen) = (PageRequest { newest_first, ..PageRequest::of(3) }, Vec::new());
+        loop {
+            let (subjects, next) = subjects(page.clone());
+            seen.extend(subjects);
+            match next {
+                Some(next) => page = page.after(next),
+                None => break,
+            }
+        }
+        if newest_first {
+            seen.reverse();
+        }
+        assert_eq!(seen, all);
+    }
+}
+
+fn usage_of_all_entities_is_that_of_each(open: OpenBackend<'_>) {
+    let fixture = furnished(open);
+    let query = UsageQuery::of_all_entities(Window::Hour);
+    let rows = fixture.catalog.usage(query.clone()).wait().unwrap().items;
+    let told: Vec<_> = rows.iter().map(|row| (row.entity.as_str(), row.amounts["rpm"])).collect();
+    assert_eq!(told, [("a", 7), ("b", 5)]);
+    let summary = fixture.catalog.usage_summary(query.clone()).wait().unwrap();
+    assert_eq!((summary.windows, summary.events, summary.limits["rpm"].total), (1, 2, 12));
+    let later = query.clone().from(START + tollgate_core::Span::from_secs(3_600));
+    assert!(fixture.catalog.usage(later).wait().unwrap().items.is_empty());
+    let other = fixture.catalog.usage(query.resource("gpt-3")).wait().unwrap();
+    assert!(other.items.is_empty());
+}

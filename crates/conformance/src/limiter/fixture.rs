@@ -1,0 +1,119 @@
+//! What a law works on: a limiter on a store of its own, by a manual clock.
+
+use std::sync::Arc;
+
+use tollgate::Limiter;
+use tollgate::limiter::{ChainStatus, LimiterBuilder, LimiterError, LimiterLease};
+use tollgate_catalog::{Catalog, Level, NewEntity, Registry};
+use tollgate_core::{AsDemand, Limit, LimitBuilder, Limits, Span};
+use tollgate_store::{Backend, ManualClock};
+
+use crate::OpenBackend;
+use crate::fixture::{FOREVER, UNEVEN_START, open_at};
+
+/// A limiter, and the clock that it goes by.
+pub struct LimiterFixture {
+    /// Turns the clock.
+    pub hands: ManualClock,
+    /// The store.
+    pub backend: Arc<dyn Backend>,
+    /// The limiter.
+    pub limiter: Limiter,
+}
+
+impl LimiterFixture {
+    /// A limiter on a fresh store.
+    pub fn new(open: OpenBackend<'_>) -> LimiterFixture {
+        LimiterFixture::with(open, |builder| builder)
+    }
+
+    /// The same, with more to say about it.
+    pub fn with(
+        open: OpenBackend<'_>,
+        settings: impl FnOnce(LimiterBuilder) -> LimiterBuilder,
+    ) -> LimiterFixture {
+        let (hands, backend) = open_at(UNEVEN_START, open);
+        LimiterFixture { limiter: limiter_on(&backend, settings), backend, hands }
+    }
+
+    /// The catalog.
+    pub fn catalog(&self) -> &Catalog {
+        self.limiter.catalog()
+    }
+
+    /// Stores limits.
+    pub fn set<const N: usize>(&self, level: Level<'_>, limits: [LimitBuilder; N]) {
+        self.catalog().set_limits(level, &built(limits)).wait().expect("the limits of a law can be stored");
+    }
+
+    /// Makes an entity that cascades to a parent, if it has one.
+    pub fn create(&self, entity: &str, parent: Option<&str>) {
+        let new = NewEntity::new(entity);
+        let new = parent.map_or(new.clone(), |parent| new.parent(parent).cascades(true));
+        self.catalog().create_entity(new).wait().expect("the entities of a law can be made");
+    }
+
+    /// The lease, if the demand is admitted now.
+    pub fn take(&self, entity: &str, demand: impl AsDemand + Send + Sync) -> Option<LimiterLease<'static>> {
+        let attempt = self.limiter.try_acquire(entity, RESOURCE, demand).wait();
+        Some(attempt.expect("the demand of a law is valid").admitted()?.into_owned())
+    }
+
+    /// Takes a demand that must be admitted, and keeps it taken.
+    pub fn spend(&self, entity: &str, demand: impl AsDemand + Send + Sync) {
+        let lease = self.take(entity, demand).expect("there is room");
+        lease.commit().wait().expect("a store that is there answers");
+    }
+
+    /// Why a demand is refused that must be.
+    pub fn refusal(&self, entity: &str, demand: impl AsDemand + Send + Sync) -> ChainStatus {
+        let attempt = self.limiter.try_acquire(entity, RESOURCE, demand).wait().expect("the demand is valid");
+        attempt.denied().expect("it is denied")
+    }
+
+    /// How much could be had of a limit of an entity now, its parents aside.
+    pub fn available(&self, entity: &str, limit: &str) -> i64 {
+        let standing =
+            self.limiter.available(entity, RESOURCE).wait().expect("a store that is there answers");
+        let own = standing
+            .statuses()
+            .find(|(part, status)| part.entity == entity && status.limit().name() == limit);
+        own.expect("the limit is there").1.available()
+    }
+
+    /// Turns the clock forward.
+    pub fn advance_ms(&self, millis: u64) {
+        self.hands.advance(Span::from_millis(millis));
+    }
+}
+
+/// The lease, if the demand is admitted now, or why not.
+pub(super) fn take_now<'a>(
+    limiter: &'a Limiter,
+    entity: &'a str,
+    resource: &'a str,
+    demand: impl AsDemand + Send + Sync + 'a,
+) -> Result<LimiterLease<'a>, LimiterError> {
+    let attempt = limiter.try_acquire(entity, resource, demand).wait()?;
+    attempt.into_result().map_err(LimiterError::Denied)
+}
+
+/// The resource of calls that name none.
+pub(super) const RESOURCE: &str = "gpt-4";
+
+/// Limits as they were built.
+pub(super) fn built<const N: usize>(limits: [LimitBuilder; N]) -> Limits {
+    let limits: Vec<Limit> =
+        limits.into_iter().map(|limit| limit.build().expect("the limits of a law are valid")).collect();
+    Limits::new(limits).expect("the limits of a law are valid")
+}
+
+/// A limiter of its own on a store, as another process would have it.
+pub(super) fn limiter_on(
+    backend: &Arc<dyn Backend>,
+    settings: impl FnOnce(LimiterBuilder) -> LimiterBuilder,
+) -> Limiter {
+    let registry = Registry::new(Arc::clone(backend));
+    let catalog = registry.open_or_register("default").wait().expect("a fresh store can be opened");
+    settings(Limiter::builder(catalog).store_timeout(FOREVER)).build()
+}
