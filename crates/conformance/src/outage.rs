@@ -6,15 +6,15 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use tollgate_store::{Backend, Fault, FaultStore};
 
 /// Decides whether a store answers.
-pub(crate) struct Outage(Arc<AtomicBool>);
+pub(crate) struct StoreOutage(Arc<AtomicBool>);
 
-impl Outage {
+impl StoreOutage {
     /// Wraps a store, which answers until the outage begins.
-    pub(crate) fn of(store: Arc<dyn Backend>) -> (Outage, Arc<dyn Backend>) {
+    pub(crate) fn of(store: Arc<dyn Backend>) -> (StoreOutage, Arc<dyn Backend>) {
         let is_unavailable = Arc::new(AtomicBool::new(false));
         let flag = Arc::clone(&is_unavailable);
         let plan = move |_| flag.load(Ordering::SeqCst).then_some(Fault::LoseCall);
-        (Outage(is_unavailable), Arc::new(FaultStore::new(store, plan)))
+        (StoreOutage(is_unavailable), Arc::new(FaultStore::new(store, plan)))
     }
 
     /// Loses every call from now on.

@@ -1,10 +1,10 @@
 //! The suite for [`Backend`]: buckets and records together, and usage.
 
+mod atomicity;
 mod buckets;
 mod forgetting;
 mod month;
 mod retention;
-mod together;
 mod usage;
 
 use std::cell::Cell;
@@ -30,7 +30,7 @@ const START: Tick = Tick::from_secs(1_772_323_200);
 ///
 /// On the first difference, with the seed of the month.
 pub fn run<B: Backend>(traces: u64, open: impl Fn(Clock) -> B) {
-    together::run(&open);
+    atomicity::run(&open);
     forgetting::run(&open);
     buckets::run(&open);
     usage::run(&open);
@@ -49,36 +49,36 @@ pub fn usage_retention<B: Backend>(open: impl Fn(Clock, UsageRetention) -> B) {
 
 /// A store, its manual clock, and the limits of all its buckets.
 struct BackendFixture<B> {
-    hands: ManualClock,
+    clock: ManualClock,
     store: B,
     limits: Limits,
     ids: Cell<u128>,
 }
 
-/// Whose bucket: the namespace, the entity and the resource.
+/// The name of a bucket: its namespace, entity and resource.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct BucketName<'a>(&'a str, &'a str, &'a str);
 
 impl<B: Backend> BackendFixture<B> {
     fn open(open: &impl Fn(Clock) -> B) -> BackendFixture<B> {
-        let (hands, store) = open_at(START, open);
+        let (clock, store) = open_at(START, open);
         let limits = [Limit::per_day("tpm", 1_000), Limit::resource("slots", 4)];
         let limits = Limits::new(limits).expect("these limits are valid");
-        BackendFixture { store, hands, limits, ids: Cell::new(0) }
+        BackendFixture { store, clock, limits, ids: Cell::new(0) }
     }
 
     fn costs(&self, tpm: u64) -> Costs {
         costs(&self.limits, tpm)
     }
 
-    /// Applies one step as a metered call with an id of its own, with these writes.
+    /// Applies one step as a metered call with a new id, together with these writes.
     fn apply_with(
         &self,
-        whose: BucketName<'_>,
+        name: BucketName<'_>,
         op: Op<'_>,
         writes: &[Write],
     ) -> Result<TxnOutcome, RecordsError> {
-        self.apply_under(&self.limits, whose, op, writes)
+        self.apply_under(&self.limits, name, op, writes)
     }
 
     fn apply_under(
@@ -98,32 +98,29 @@ impl<B: Backend> BackendFixture<B> {
         self.store.apply_with(&call, writes).wait()
     }
 
-    fn apply(&self, whose: BucketName<'_>, op: Op<'_>) -> TxnOutcome {
-        self.apply_with(whose, op, &[]).expect("a store that is there answers")
+    fn apply(&self, name: BucketName<'_>, op: Op<'_>) -> TxnOutcome {
+        self.apply_with(name, op, &[]).expect("a store that is there answers")
     }
 
-    /// Takes so much and 1 slot, which must fit. Answers when.
-    fn take(&self, whose: BucketName<'_>, tpm: u64) -> Tick {
-        match self.apply(whose, Op::Take { costs: &self.costs(tpm), term: None }) {
+    /// Takes so much and 1 slot, which must fit, and returns the instant.
+    fn take(&self, name: BucketName<'_>, tpm: u64) -> Tick {
+        match self.apply(name, Op::Take { costs: &self.costs(tpm), term: None }) {
             TxnOutcome::Done(done) => match done[..] {
                 [StepOutcome::Taken(taken)] => taken.at,
-                _ => panic!("{whose:?}: taking came to {done:?}"),
+                _ => panic!("{name:?}: a take returned {done:?}"),
             },
-            applied => panic!("{whose:?}: taking {tpm} came to {applied:?}"),
+            outcome => panic!("{name:?}: a take of {tpm} returned {outcome:?}"),
         }
     }
 
-    /// Settles what was taken at `at`, if the bucket is still there.
-    fn settle(&self, whose: BucketName<'_>, at: Tick, reserved: u64, used: u64) {
+    /// Settles a lease that was taken at `at`, if the bucket still exists.
+    fn settle(&self, name: BucketName<'_>, at: Tick, reserved: u64, used: u64) {
         let costs = self.costs(reserved);
         let usage = Usage { at, reserved: &costs, used: &[used, 0], holder: None };
-        assert_eq!(
-            self.apply(whose, Op::SettleExisting(usage)),
-            TxnOutcome::Done(vec![StepOutcome::Settled])
-        );
+        assert_eq!(self.apply(name, Op::SettleExisting(usage)), TxnOutcome::Done(vec![StepOutcome::Settled]));
     }
 
-    /// What is left of tpm and of slots.
+    /// Returns what is left of tpm and of slots.
     fn left(&self, BucketName(namespace, entity, resource): BucketName<'_>) -> [i64; 2] {
         let key = Key::new(&[entity, resource]);
         let place = BucketRef { namespace, key: &key, limits: &self.limits };
@@ -132,9 +129,9 @@ impl<B: Backend> BackendFixture<B> {
         [tpm, slots].map(Status::available)
     }
 
-    /// Brings usage up to date and reads what was used of tpm, and how often, in the window that `at` falls into.
-    fn used(&self, whose: BucketName<'_>, window: Window, at: Tick) -> Option<(i64, i64)> {
-        let BucketName(namespace, entity, resource) = whose;
+    /// Writes usage, and reads the amount of tpm and the events of the window that `at` falls into.
+    fn used(&self, name: BucketName<'_>, window: Window, at: Tick) -> Option<(i64, i64)> {
+        let BucketName(namespace, entity, resource) = name;
         let scope = Scope::Bucket(entity, resource);
         self.store.write_usage(namespace, scope).wait().expect("a store that is there answers");
         let key = usage_key(namespace, entity, resource, window, &iso(window.start(at)));

@@ -1,4 +1,4 @@
-//! Random months of takes and settlements, recounted.
+//! Random months of takes and settlements, whose usage is recounted.
 
 use std::collections::BTreeMap;
 
@@ -17,11 +17,11 @@ const ENTITIES: [&str; 2] = ["user", "user#2"];
 const RESOURCES: [&str; 2] = ["api", "chat"];
 const WINDOWS: [Window; 3] = [Window::Hour, Window::Day, Window::Month];
 
-/// What a record of usage says: how often, and how much of which limit.
+/// The content of a usage record: the events, and the amount of each limit.
 type Recount = (i64, BTreeMap<String, i64>);
 
 struct MonthReceipt {
-    whose: BucketName<'static>,
+    name: BucketName<'static>,
     limits: usize,
     at: Tick,
     costs: Costs,
@@ -30,7 +30,7 @@ struct MonthReceipt {
 struct Month<B> {
     seed: u64,
     random: Random,
-    desk: BackendFixture<B>,
+    fixture: BackendFixture<B>,
     sets: [Limits; 3],
     receipts: Vec<MonthReceipt>,
     /// By the key of the record.
@@ -38,11 +38,11 @@ struct Month<B> {
 }
 
 pub(super) fn run<B: Backend>(seed: u64, open: &impl Fn(Clock) -> B) {
-    let desk = BackendFixture::open(open);
+    let fixture = BackendFixture::open(open);
     let mut month = Month {
         seed,
         random: Random::new(seed),
-        desk,
+        fixture,
         sets: sets(),
         receipts: Vec::new(),
         counted: BTreeMap::new(),
@@ -53,7 +53,7 @@ pub(super) fn run<B: Backend>(seed: u64, open: &impl Fn(Clock) -> B) {
     month.compare();
 }
 
-/// Nothing of these is ever short, and none is ever full again once it was used.
+/// Limits that deny nothing, and whose buckets are never full again once they were used.
 fn sets() -> [Limits; 3] {
     let year = std::time::Duration::from_secs(366 * 86_400);
     let quota = |name: &str| Limit::quota(name, 1_000_000_000, year);
@@ -73,7 +73,7 @@ impl<B: Backend> Month<B> {
             2 => self.random.below(5 * 3_600),
             _ => self.random.below(20 * 3_600),
         };
-        self.desk.hands.advance(Span::from_secs(seconds));
+        self.fixture.clock.advance(Span::from_secs(seconds));
         match self.random.below(8) {
             0 => self.write_some(),
             1..=3 if !self.receipts.is_empty() => self.settle(),
@@ -82,7 +82,7 @@ impl<B: Backend> Month<B> {
     }
 
     fn take(&mut self) {
-        let whose = BucketName(
+        let name = BucketName(
             self.random.pick(&NAMESPACES),
             self.random.pick(&ENTITIES),
             self.random.pick(&RESOURCES),
@@ -91,15 +91,15 @@ impl<B: Backend> Month<B> {
         let amounts: Vec<u64> = self.sets[set].iter().map(|_| self.random.below(100)).collect();
         let costs = self.costs(set, &amounts);
         let take = Op::Take { costs: &costs, term: None };
-        let at = match self.desk.apply_under(&self.sets[set], whose, take, &[]) {
+        let at = match self.fixture.apply_under(&self.sets[set], name, take, &[]) {
             Ok(TxnOutcome::Done(done)) => match done[..] {
                 [StepOutcome::Taken(taken)] => taken.at,
                 _ => panic!("TOLLGATE_SEED={}: {done:?}", self.seed),
             },
             other => panic!("TOLLGATE_SEED={}: {other:?}", self.seed),
         };
-        self.count(whose, set, at, 1, |index| amounts[index] as i64);
-        self.receipts.push(MonthReceipt { whose, limits: set, at, costs });
+        self.count(name, set, at, 1, |index| amounts[index] as i64);
+        self.receipts.push(MonthReceipt { name, limits: set, at, costs });
     }
 
     fn costs(&self, set: usize, amounts: &[u64]) -> Costs {
@@ -112,14 +112,14 @@ impl<B: Backend> Month<B> {
 
     fn settle(&mut self) {
         let index = self.random.below(self.receipts.len() as u64) as usize;
-        let MonthReceipt { whose, limits: set, at, costs } = self.receipts.swap_remove(index);
+        let MonthReceipt { name, limits: set, at, costs } = self.receipts.swap_remove(index);
         let used: Vec<u64> = costs.amounts().iter().map(|amount| self.random.below(2 * amount + 1)).collect();
         let usage = Usage { at, reserved: &costs, used: &used, holder: None };
-        // Its bucket is under whatever limits came last, and what is not limited any more counts all the same.
-        let settled = self.desk.apply_under(&self.sets[set], whose, Op::Settle(usage), &[]);
+        // The bucket is under the limits of the last call, and usage of a limit that they do not have counts all the same.
+        let settled = self.fixture.apply_under(&self.sets[set], name, Op::Settle(usage), &[]);
         assert_eq!(settled, Ok(TxnOutcome::Done(vec![StepOutcome::Settled])), "TOLLGATE_SEED={}", self.seed);
-        let now = self.desk.hands.now();
-        self.count(whose, set, now, 0, |index| used[index] as i64 - costs.amount(index) as i64);
+        let now = self.fixture.clock.now();
+        self.count(name, set, now, 0, |index| used[index] as i64 - costs.amount(index) as i64);
     }
 
     fn count(
@@ -151,50 +151,55 @@ impl<B: Backend> Month<B> {
         let scopes =
             [Scope::All, Scope::Entity(entity), Scope::Resource(resource), Scope::Bucket(entity, resource)];
         let (namespace, scope) = (self.random.pick(&NAMESPACES), self.random.pick(&scopes));
-        self.desk.store.write_usage(namespace, scope).wait().expect("a store that is there answers");
+        self.fixture.store.write_usage(namespace, scope).wait().expect("a store that is there answers");
     }
 
-    /// Returns the usage that the store reports before anything of it is brought up to date.
-    fn told(&self) -> BTreeMap<(String, String), Recount> {
+    /// Returns the usage that the store reports before it is written.
+    fn reported(&self) -> BTreeMap<(String, String), Recount> {
         for namespace in NAMESPACES {
-            let asked = self.desk.store.activity(namespace, Scope::All, None).wait();
+            let asked = self.fixture.store.activity(namespace, Scope::All, None).wait();
             asked.expect("a store that is there answers");
         }
         let keys = self.counted.keys().map(|(partition, sort)| ItemKey::new(partition, sort));
         let keys: Vec<ItemKey> = keys.collect();
-        let asked = keys.chunks(GETS_MAX).map(|keys| self.desk.store.usage_at(keys).wait());
+        let asked = keys.chunks(GETS_MAX).map(|keys| self.fixture.store.usage_at(keys).wait());
         let items = asked.flat_map(|items| items.expect("a store that is there answers"));
-        items.flatten().map(|item| said(&item)).collect()
+        items.flatten().map(|item| recount(&item)).collect()
     }
 
-    /// A record that says nothing may be missing: a limit of which nothing was used in a window, too.
+    /// Compares reported and written usage with the recount. A record without usage may be missing, and so may a limit without usage.
     fn compare(&mut self) {
-        let told = self.told();
+        let reported = self.reported();
         let mut found = BTreeMap::new();
         for namespace in NAMESPACES {
-            let written = self.desk.store.write_usage(namespace, Scope::All).wait();
+            let written = self.fixture.store.write_usage(namespace, Scope::All).wait();
             written.expect("a store that is there answers");
             for entity in ENTITIES {
                 let query = Query::prefix(usage_partition(namespace, entity), "#USAGE#");
-                found.extend(query_all(&self.desk.store, &query).iter().map(said));
+                found.extend(query_all(&self.fixture.store, &query).iter().map(recount));
             }
         }
         let expected = std::mem::take(&mut self.counted);
-        let tidy = |all: BTreeMap<_, _>| -> BTreeMap<(String, String), Recount> {
-            let tidied = all.into_iter().map(|(key, (events, amounts)): (_, Recount)| {
+        let without_zeros = |all: BTreeMap<_, _>| -> BTreeMap<(String, String), Recount> {
+            let nonzero = all.into_iter().map(|(key, (events, amounts)): (_, Recount)| {
                 (key, (events, amounts.into_iter().filter(|(_, amount)| *amount != 0).collect()))
             });
-            tidied
+            nonzero
                 .filter(|(_, (events, amounts)): &(_, Recount)| *events != 0 || !amounts.is_empty())
                 .collect()
         };
-        let expected = tidy(expected);
-        assert_eq!(tidy(found), expected, "TOLLGATE_SEED={}", self.seed);
-        assert_eq!(tidy(told), expected, "told before it was written, TOLLGATE_SEED={}", self.seed);
+        let expected = without_zeros(expected);
+        assert_eq!(without_zeros(found), expected, "TOLLGATE_SEED={}", self.seed);
+        assert_eq!(
+            without_zeros(reported),
+            expected,
+            "reported before it was written, TOLLGATE_SEED={}",
+            self.seed
+        );
     }
 }
 
-fn said(item: &Item) -> ((String, String), Recount) {
+fn recount(item: &Item) -> ((String, String), Recount) {
     let amounts =
         item.fields.keys().filter_map(|field| Some((limit_of_field(field)?.into(), item.int(field)?)));
     let counted = (item.int("total_events").unwrap_or(0), amounts.collect());

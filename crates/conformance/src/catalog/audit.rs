@@ -1,4 +1,4 @@
-//! Every change leaves an event, with who and what.
+//! Audit: every change leaves an event, with its principal and its details.
 
 use std::time::Duration;
 
@@ -61,7 +61,7 @@ fn every_change_leaves_one_event(open: OpenBackend<'_>) {
     catalog.enable_entity("e").wait().unwrap();
     catalog.delete_limits(Level::Entity("e")).wait().unwrap();
     catalog.delete_entity("e").wait().unwrap();
-    let told = events(catalog, Subject::Entity("e"));
+    let events_of_e = events(catalog, Subject::Entity("e"));
     let expected = [
         (Action::EntityCreated, None),
         (Action::ParentSet, None),
@@ -77,14 +77,20 @@ fn every_change_leaves_one_event(open: OpenBackend<'_>) {
         (Action::LimitsDeleted, Some("gpt-4")),
         (Action::EntityDeleted, None),
     ];
-    let seen: Vec<_> = told.iter().map(|event| (event.action.clone(), event.resource.as_deref())).collect();
+    let seen: Vec<_> =
+        events_of_e.iter().map(|event| (event.action.clone(), event.resource.as_deref())).collect();
     assert_eq!(seen, expected);
-    assert!(told.is_sorted_by(|one, two| one.id < two.id));
-    assert!(told.iter().all(|event| event.subject == "e" && event.timestamp == "2026-11-15T00:00:00Z"));
-    assert_eq!(told[0].details["name"], Value::from("E"));
-    assert_eq!(told[1].details["parent_id"], Value::from("p"));
-    assert_eq!(told[3].details["limits"], Value::Map([("rpm".into(), "rpm: 5 per 60s".into())].into()));
-    assert_eq!(told[6].details["rpm"], Value::Int(3));
+    assert!(events_of_e.is_sorted_by(|one, two| one.id < two.id));
+    assert!(
+        events_of_e.iter().all(|event| event.subject == "e" && event.timestamp == "2026-11-15T00:00:00Z")
+    );
+    assert_eq!(events_of_e[0].details["name"], Value::from("E"));
+    assert_eq!(events_of_e[1].details["parent_id"], Value::from("p"));
+    assert_eq!(
+        events_of_e[3].details["limits"],
+        Value::Map([("rpm".into(), "rpm: 5 per 60s".into())].into())
+    );
+    assert_eq!(events_of_e[6].details["rpm"], Value::Int(3));
 
     catalog.set_system_limits(&rpm(1), Some(OnUnavailable::Local)).wait().unwrap();
     catalog.delete_limits(Level::System).wait().unwrap();
@@ -129,8 +135,8 @@ fn events_name_the_principal_of_the_change(open: OpenBackend<'_>) {
     let registry = Registry::builder(fixture.spy.clone()).principal("service:1").build().unwrap();
     fixture.advance(1);
     registry.open("default").wait().unwrap().disable_entity("e").wait().unwrap();
-    let told = events(&fixture.catalog, Subject::Entity("e"));
-    let principals: Vec<&str> = told.iter().map(|event| event.principal.as_str()).collect();
+    let events_of_e = events(&fixture.catalog, Subject::Entity("e"));
+    let principals: Vec<&str> = events_of_e.iter().map(|event| event.principal.as_str()).collect();
     assert_eq!(principals, [fixture.catalog.principal(), "alice@example.com", "service:1"]);
 }
 
@@ -139,7 +145,7 @@ fn events_are_listed_in_pages_in_either_order(open: OpenBackend<'_>) {
     let catalog = &fixture.catalog;
     for round in 0..5 {
         catalog.set_limits(Level::System, &rpm(1 + round)).wait().unwrap();
-        // The clock may stand still, or go on.
+        // The clock may stand still, or move.
         fixture.advance(round % 2);
     }
     let all = events(catalog, Subject::System);
@@ -161,7 +167,7 @@ fn events_are_listed_in_pages_in_either_order(open: OpenBackend<'_>) {
 
 fn events_are_kept_for_their_retention(open: OpenBackend<'_>) {
     const DAY: u64 = 86_400;
-    for (retention, kept, gone) in [
+    for (retention, present, gone) in [
         (None, 3_000 * DAY, None),
         (Some(Duration::from_secs(DAY)), DAY - 1, Some(DAY)),
         (Some(Duration::from_secs(90 * DAY)), 90 * DAY - 1, Some(90 * DAY)),
@@ -170,10 +176,10 @@ fn events_are_kept_for_their_retention(open: OpenBackend<'_>) {
         let registry = Registry::builder(fixture.spy.clone()).audit_retention(retention).build().unwrap();
         let catalog = registry.open("default").wait().unwrap();
         catalog.disable_entity("e").wait().unwrap();
-        fixture.advance(kept);
+        fixture.advance(present);
         assert_eq!(events(&catalog, Subject::Entity("e")).len(), 1);
         if let Some(gone) = gone {
-            fixture.advance(gone - kept);
+            fixture.advance(gone - present);
             assert_eq!(events(&catalog, Subject::Entity("e")), []);
         }
     }

@@ -1,4 +1,4 @@
-//! Names that are not valid are refused before the store is asked anything.
+//! Invalid names are refused before the store is called.
 
 use std::time::Duration;
 
@@ -19,7 +19,7 @@ const BAD_ENTITIES: [&str; 8] = ["", " ", "#", "a#b", "-a", "a/b", "$SYSTEM", "Ã
 const BAD_RESOURCES: [&str; 8] = ["", "4", "_x", "_default_", "a#b", "a b", "/a", "-"];
 const BAD_NAMESPACES: [&str; 6] = ["", "_", "-a", "a/b", "a b", ".a"];
 
-/// Every operation with `entity` where an entity is wanted.
+/// Calls every operation with `entity` in place of an entity.
 fn with_entity(catalog: &Catalog, entity: &str) -> Vec<Result<()>> {
     let page = PageRequest::default;
     vec![
@@ -50,7 +50,7 @@ fn with_entity(catalog: &Catalog, entity: &str) -> Vec<Result<()>> {
     ]
 }
 
-/// Every operation with `resource` where a resource is wanted.
+/// Calls every operation with `resource` in place of a resource.
 fn with_resource(catalog: &Catalog, resource: &str) -> Vec<Result<()>> {
     let page = PageRequest::default;
     let of_entity = || UsageQuery::of_entity("e", Window::Day);
@@ -76,7 +76,7 @@ fn with_resource(catalog: &Catalog, resource: &str) -> Vec<Result<()>> {
     results
 }
 
-/// Every operation with `name` where the name or the id of a namespace is wanted.
+/// Calls every operation with `name` in place of the name or the id of a namespace.
 fn with_namespace(registry: &Registry, name: &str) -> Vec<Result<()>> {
     let mut results = vec![
         registry.register(name).wait().map(drop),
@@ -129,7 +129,8 @@ fn bad_settings_are_refused_when_they_are_built(open: OpenBackend<'_>) {
     let builder = || Registry::builder(spy.clone());
     assert!(matches!(builder().principal("a b").build(), Err(CatalogError::Name(_))));
     let error = builder().audit_retention(Some(Duration::ZERO)).build().unwrap_err();
-    let said = "audit_retention is 0, but must be at least a microsecond, or None to keep events for ever";
-    assert_eq!(error.to_string(), said);
+    let expected =
+        "audit_retention is 0, but must be at least a microsecond, or None to keep events for ever";
+    assert_eq!(error.to_string(), expected);
     assert!(builder().cache_max(0).cache_ttl(Duration::MAX).audit_retention(None).build().is_ok());
 }

@@ -1,4 +1,4 @@
-//! Buckets, by hand: what happens once happens once, and all of it or nothing.
+//! Resets and top-ups: once for each key, together with their event.
 
 use std::time::Duration;
 
@@ -89,7 +89,7 @@ fn invalid_credit_is_refused(open: OpenBackend<'_>) {
     let twice = refused(Demand::new().with("rpm", 1).with("rpm", 2));
     assert!(matches!(twice, CatalogError::Credit(DemandError::Repeated { .. })), "{twice}");
     assert!(matches!(refused(Demand::new()), CatalogError::Invalid { .. }));
-    // None of them used up the key.
+    // No refused top-up has used up the key.
     assert!(fixture.catalog.top_up("e", "r", &demand! { rpm: 1 }, Some("k")).wait().unwrap());
 }
 
@@ -173,8 +173,8 @@ fn buckets_of_an_entity_are_listed(open: OpenBackend<'_>) {
     assert!(fixture.take("b", "gpt-3", &demand! { rpm: 1 }));
     let mut buckets = fixture.catalog.buckets("a").wait().unwrap();
     buckets.sort_by(|one, two| one.resource.cmp(&two.resource));
-    let told: Vec<_> =
+    let listed: Vec<_> =
         buckets.iter().map(|bucket| (bucket.resource.as_str(), bucket.limits[0].available())).collect();
-    assert_eq!(told, [("gpt-3", 9), ("gpt-4", 6)]);
+    assert_eq!(listed, [("gpt-3", 9), ("gpt-4", 6)]);
     assert!(fixture.catalog.buckets("nobody").wait().unwrap().is_empty());
 }

@@ -1,4 +1,4 @@
-//! What is remembered, for how long, and what is never wrong about it.
+//! The cache: what it keeps, for how long, and when it must read again.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -38,19 +38,19 @@ fn cached_records_are_not_read_again(open: OpenBackend<'_>) {
         let first = fixture.catalog.cache_stats();
         assert_eq!((first.hits, first.misses, first.negative_hits, first.entries), (0, 7, 0, 7));
         fixture.spy.calls();
-        assert!(fixture.catalog.is_current(&chain, fixture.hands.now()));
+        assert!(fixture.catalog.is_current(&chain, fixture.clock.now()));
         assert_eq!(amount(&fixture.catalog), 10);
         assert_eq!(fixture.spy.calls(), 0);
-        // All but the limits of the system are known not to be there.
+        // The cache knows that all but the limits of the system are missing.
         let second = fixture.catalog.cache_stats();
         assert_eq!((second.hits, second.misses, second.negative_hits, second.entries), (7, 7, 6, 7));
-        // Another entity shares what is known of the resource and the system.
+        // Another entity shares the cached records of the resource and the system.
         fixture.catalog.chain("user-2", "gpt-4").wait().unwrap();
         let third = fixture.catalog.cache_stats();
         assert_eq!((third.hits, third.misses, third.entries), (10, 11, 11));
         fixture.catalog.invalidate();
         assert_eq!(fixture.catalog.cache_stats().entries, 0);
-        assert!(!fixture.catalog.is_current(&chain, fixture.hands.now()));
+        assert!(!fixture.catalog.is_current(&chain, fixture.clock.now()));
     }
 }
 
@@ -62,7 +62,7 @@ fn each_entity_of_a_chain_costs_one_read(open: OpenBackend<'_>) {
     fixture.catalog.chain("other", "gpt-3").wait().unwrap();
     fixture.spy.gets();
     fixture.catalog.chain("key", "gpt-4").wait().unwrap();
-    // The key: itself, its switch, two levels, the resource's switch and level, and the version; the system is known.
+    // The key: itself, its switch, two levels, the resource's switch and level, and the version; the system is cached.
     // The project: itself, its switch, two levels, and the version.
     assert_eq!(fixture.spy.gets(), (2, 7 + 5));
 }
@@ -74,7 +74,7 @@ fn own_writes_are_seen_at_once_through_any_clone(open: OpenBackend<'_>) {
         assert_eq!((amount(&one), amount(&two)), (10, 10));
         let chain = two.chain("user-1", "gpt-4").wait().unwrap();
         one.set_limits(Level::Resource("gpt-4"), &rpm(20)).wait().unwrap();
-        assert!(!two.is_current(&chain, fixture.hands.now()));
+        assert!(!two.is_current(&chain, fixture.clock.now()));
         assert_eq!((amount(&one), amount(&two)), (20, 20));
         two.set_limits(Level::EntityResource("user-1", "gpt-4"), &rpm(30)).wait().unwrap();
         assert_eq!((amount(&one), amount(&two)), (30, 30));
@@ -92,7 +92,7 @@ fn a_write_whose_caller_gave_up_is_seen_all_the_same(open: OpenBackend<'_>) {
     let mut cancelled = fixture.catalog.set_limits(Level::System, &limits);
     assert!(Pin::new(&mut cancelled).poll(&mut Context::from_waker(Waker::noop())).is_pending());
     drop(cancelled);
-    // A store may call off what it has not begun, and may take a moment to do so. Whatever came of it is seen.
+    // A store may cancel a write that it has not begun, and may take a moment to do so. Either outcome is seen.
     let is_seen = || amount(&fixture.catalog) == amount(&fixture.another().catalog);
     assert!(within_tries(is_seen));
 }
@@ -106,11 +106,11 @@ fn changes_of_others_are_seen_at_once_if_the_store_has_a_revision(open: OpenBack
     other.set_limits(Level::System, &rpm(10)).wait().unwrap();
     let chain = fixture.catalog.chain("user-1", "gpt-4").wait().unwrap();
     other.set_limits(Level::System, &rpm(20)).wait().unwrap();
-    assert!(!fixture.catalog.is_current(&chain, fixture.hands.now()));
+    assert!(!fixture.catalog.is_current(&chain, fixture.clock.now()));
     assert_eq!(amount(&fixture.catalog), 20);
     let chain = fixture.catalog.chain("user-1", "gpt-4").wait().unwrap();
     fixture.advance(1_000_000);
-    assert!(fixture.catalog.is_current(&chain, fixture.hands.now()));
+    assert!(fixture.catalog.is_current(&chain, fixture.clock.now()));
 }
 
 fn changes_of_others_are_seen_when_the_cache_expires(open: OpenBackend<'_>) {
@@ -120,10 +120,10 @@ fn changes_of_others_are_seen_when_the_cache_expires(open: OpenBackend<'_>) {
     let chain = fixture.catalog.chain("user-1", "gpt-4").wait().unwrap();
     other.set_limits(Level::EntityResource("user-1", "gpt-4"), &rpm(40)).wait().unwrap();
     fixture.advance(59);
-    assert!(fixture.catalog.is_current(&chain, fixture.hands.now()));
+    assert!(fixture.catalog.is_current(&chain, fixture.clock.now()));
     assert_eq!(amount(&fixture.catalog), 10);
     fixture.advance(1);
-    assert!(!fixture.catalog.is_current(&chain, fixture.hands.now()));
+    assert!(!fixture.catalog.is_current(&chain, fixture.clock.now()));
     assert_eq!(amount(&fixture.catalog), 40);
 }
 
@@ -135,7 +135,7 @@ fn a_write_during_a_read_is_not_hidden_by_it(open: OpenBackend<'_>) {
         let writer = fixture.catalog.clone();
         fixture.spy.during_get(move || writer.set_limits(Level::System, &rpm(20)).wait().unwrap());
         let chain = fixture.catalog.chain("user-1", "gpt-4").wait().unwrap();
-        assert!(!fixture.catalog.is_current(&chain, fixture.hands.now()));
+        assert!(!fixture.catalog.is_current(&chain, fixture.clock.now()));
         assert_eq!(amount(&fixture.catalog), 20);
     }
 }
@@ -145,7 +145,7 @@ fn records_older_than_the_version_last_seen_are_read_again(open: OpenBackend<'_>
     let other = fixture.another().catalog;
     other.set_limits(Level::System, &rpm(10)).wait().unwrap();
     assert_eq!(amount(&fixture.catalog), 10);
-    // That the entity has no limits of its own was read at version 1, and is news from yesterday at version 3.
+    // That the entity has no limits of its own was read at version 1, and is out of date at version 3.
     other.set_limits(Level::EntityResource("user-1", "gpt-4"), &rpm(40)).wait().unwrap();
     fixture.catalog.set_limits(Level::System, &rpm(20)).wait().unwrap();
     let chain = fixture.catalog.chain("user-1", "gpt-4").wait().unwrap();
@@ -166,14 +166,14 @@ fn limits_that_change_while_they_are_read_carry_their_own_version(open: OpenBack
             assert!(limits.version() <= limits[0].amount(), "{limits:?} at {}", limits.version());
             fixture.catalog.invalidate();
         }
-        // As soon as the other catalog stops changing them, the version is theirs.
+        // When the other catalog stops changing them, the version is that of the limits.
         fixture.catalog.invalidate();
         let limits = fixture.catalog.chain("user-1", "gpt-4").wait().unwrap().links[0].limits.clone();
         assert_eq!((limits.version(), limits[0].amount()), (1 + changes, 1 + changes));
     }
 }
 
-/// Sets the limits during the next reading, and during the one after that, and so on.
+/// Sets the limits during each of the next reads.
 fn change_during_gets(spy: &Arc<Spy>, catalog: Catalog, version: u64, last: u64) {
     let again = Arc::clone(spy);
     spy.during_get(move || {
@@ -204,7 +204,7 @@ fn refreshing_reads_the_chain_again(open: OpenBackend<'_>) {
 
 fn a_cache_that_is_off_keeps_nothing(open: OpenBackend<'_>) {
     for hides_revision in [false, true] {
-        let (hands, spy) = watched(open);
+        let (clock, spy) = watched(open);
         let registry = Registry::builder(spy.clone()).cache_ttl(Duration::ZERO).build().unwrap();
         let catalog = registry.open_or_register("default").wait().unwrap();
         if hides_revision {
@@ -212,7 +212,7 @@ fn a_cache_that_is_off_keeps_nothing(open: OpenBackend<'_>) {
         }
         catalog.set_limits(Level::System, &rpm(10)).wait().unwrap();
         let chain = catalog.chain("user-1", "gpt-4").wait().unwrap();
-        assert!(!catalog.is_current(&chain, hands.now()));
+        assert!(!catalog.is_current(&chain, clock.now()));
         spy.gets();
         assert_eq!(amount(&catalog), 10);
         assert_eq!(spy.gets(), (1, 8));
@@ -230,6 +230,6 @@ fn the_cache_has_a_bound(open: OpenBackend<'_>) {
         catalog.chain(&format!("user-{index}"), "gpt-4").wait().unwrap();
         assert!(catalog.cache_stats().entries <= 50);
     }
-    // What all of them share is used by all, and is never forgotten.
+    // The records that all entities share are used by all, and never evicted.
     assert_eq!(catalog.cache_stats().hits, 199 * 3);
 }

@@ -94,7 +94,7 @@ fn a_chain_has_a_bound(open: OpenBackend<'_>) {
     let error = catalog.create_entity(too_deep).wait().unwrap_err();
     assert_eq!(error, CatalogError::ChainTooLong(ids[CHAIN_MAX].clone()));
 
-    // From above it can still become too long, and then the call returns the error.
+    // A move of an ancestor can still make it too long, and then the call returns the error.
     catalog.create_entity(NewEntity::new("top").cascades(true)).wait().unwrap();
     catalog.set_parent(&ids[0], Some("top")).wait().unwrap();
     let error = catalog.chain(&ids[CHAIN_MAX - 1], "gpt-4").wait().unwrap_err();
@@ -113,7 +113,7 @@ fn cached_and_new_parents_form_no_cycle(open: OpenBackend<'_>) {
     assert_eq!(entities(&fixture, "a"), ["a", "b"]);
     other.catalog.set_parent("a", None).wait().unwrap();
     other.catalog.set_parent("b", Some("a")).wait().unwrap();
-    // By now what is known of `b` is too old, and what is known of `a` is not.
+    // By now the cached record of `b` has expired, and that of `a` has not.
     fixture.advance(31);
     assert_eq!(entities(&fixture, "a"), ["a"]);
     assert_eq!(entities(&fixture, "b"), ["b", "a"]);
@@ -162,7 +162,7 @@ fn limits_of_the_call_come_before_all_that_are_stored(open: OpenBackend<'_>) {
     let fixture = CatalogFixture::new(open);
     let catalog = &fixture.catalog;
     let chain = |entity| catalog.chain_with(entity, "gpt-4", &rpm(3)).wait();
-    // Nothing need be stored for that.
+    // No limits need be stored for that.
     assert_eq!(
         (chain("e").unwrap().links[0].source, chain("e").unwrap().links.len()),
         (LimitsSource::Call, 1)
@@ -196,28 +196,28 @@ fn a_cascade_policy_is_that_of_the_entity_then_of_the_resource_then_the_entity_i
         };
         let model = Level::Resource("gpt-4");
         assert_eq!(chain("user", "gpt-4"), ["user", "team"]);
-        // The resource, for every entity on the way, and for no other resource.
+        // The policy of a resource holds for every entity of the chain, and for no other resource.
         assert!(set(model, Some(Off)) && !set(model, Some(Off)));
         assert_eq!((chain("user", "gpt-4"), chain("user", "gpt-3").len()), (vec!["user".into()], 2));
         assert!(set(model, Some(On)));
         assert_eq!(chain("user", "gpt-4"), ["user", "team", "org"]);
         assert_eq!((chain("team", "gpt-4").len(), chain("org", "gpt-4").len()), (2, 1));
         assert_eq!(chain("never-created", "gpt-4"), ["never-created"]);
-        // An entity, for all resources; then an entity for one.
+        // The policy of an entity holds for all resources, and that of an entity and a resource for one.
         assert!(set(Level::Entity("user"), Some(Off)));
         assert_eq!((chain("user", "gpt-4").len(), chain("user", "gpt-3").len()), (1, 1));
         assert!(set(Level::EntityResource("user", "gpt-4"), Some(On)));
         assert_eq!((chain("user", "gpt-4").len(), chain("user", "gpt-3").len()), (3, 1));
         assert!(set(Level::EntityResource("team", "gpt-4"), Some(Off)));
         assert_eq!(chain("user", "gpt-4"), ["user", "team"]);
-        let said = |level| catalog.cascade(level).wait().unwrap();
-        assert_eq!((said(model), said(Level::Entity("user"))), (Some(On), Some(Off)));
-        assert_eq!(said(Level::EntityResource("user", "gpt-3")), None);
+        let policy = |level| catalog.cascade(level).wait().unwrap();
+        assert_eq!((policy(model), policy(Level::Entity("user"))), (Some(On), Some(Off)));
+        assert_eq!(policy(Level::EntityResource("user", "gpt-3")), None);
         let of_user = catalog.cascades_of_entity("user").wait().unwrap();
         assert_eq!(of_user.into_iter().collect::<Vec<_>>(), [("gpt-4".to_owned(), On)]);
         let of_resources = catalog.cascades_of_resources().wait().unwrap();
         assert_eq!(of_resources.into_iter().collect::<Vec<_>>(), [("gpt-4".to_owned(), On)]);
-        // What is taken back leaves the decision to the next.
+        // A policy that is removed leaves the decision to the next level.
         for level in [Level::EntityResource("team", "gpt-4"), Level::EntityResource("user", "gpt-4")] {
             assert!(set(level, None) && !set(level, None));
         }
@@ -247,11 +247,11 @@ fn a_cascade_policy_and_a_switch_of_one_resource_do_not_disturb_each_other(open:
     assert!(catalog.set_cascade(Level::Entity("user"), Some(Cascade::On)).wait().unwrap());
     assert!(links().is_err() && catalog.enable_entity("user").wait().unwrap());
     assert_eq!(links(), Ok(2));
-    // Each change leaves an event that says it.
+    // Each change leaves an event.
     let events = catalog.audit(Subject::Resource("gpt-4"), PageRequest::default()).wait().unwrap().items;
     let actions: Vec<_> = events.into_iter().map(|event| event.action).collect();
     assert_eq!(actions, [Action::CascadeSet, Action::Disabled, Action::Enabled]);
-    // A policy goes with its entity, and the system has none.
+    // A policy is deleted with its entity, and the system has none.
     catalog.delete_entity("user").wait().unwrap();
     assert_eq!(catalog.cascade(Level::Entity("user")).wait().unwrap(), None);
     let refused = catalog.set_cascade(Level::System, Some(Cascade::On)).wait();

@@ -20,7 +20,7 @@ crate::catalog::laws![
     an_entity_created_before_the_deletion_begins_is_deleted_as_well,
 ];
 
-/// Limits on two levels, a switch, a bucket and usage.
+/// Gives an entity limits on two levels, a switch, a bucket and usage.
 fn fill(fixture: &CatalogFixture, entity: &str) {
     let catalog = &fixture.catalog;
     catalog.set_limits(Level::Entity(entity), &rpm(10)).wait().unwrap();
@@ -99,7 +99,7 @@ fn a_child_made_during_the_deletion_is_refused_or_stops_it(open: OpenBackend<'_>
     assert_eq!(error, CatalogError::HasChildren { entity: "a".into(), children: 1 });
     assert_eq!(stored(&fixture, "a"), before);
 
-    // Once it is marked, no child comes any more.
+    // Once the entity is marked, it gets no child.
     fixture.catalog.delete_entity("b").wait().unwrap();
     fixture.spy.fail_after(1);
     assert!(fixture.catalog.delete_entity("a").wait().unwrap_err().is_unavailable());
@@ -130,7 +130,7 @@ fn an_entity_created_anew_during_a_deletion_is_left_alone(open: OpenBackend<'_>)
     let fixture = CatalogFixture::new(open);
     fixture.catalog.create_entity(NewEntity::new("a")).wait().unwrap();
     fixture.catalog.set_limits(Level::Entity("a"), &rpm(10)).wait().unwrap();
-    // After the first write, which marks it, another caller deletes it to the end and creates it anew.
+    // After the first write, which marks it, another caller completes the deletion and creates it anew.
     let (spy, other) = (fixture.spy.clone(), fixture.catalog.clone());
     fixture.spy.before_write(move || {
         spy.before_write(move || {
@@ -199,7 +199,7 @@ fn an_entity_created_and_marked_anew_is_another_one(open: OpenBackend<'_>) {
         fixture.catalog.create_entity(NewEntity::new(id)).wait().unwrap();
     }
     fixture.catalog.create_entity(NewEntity::new("a").parent("p")).wait().unwrap();
-    // Before the last write another caller deletes it to the end, creates it anew and marks the new one.
+    // Before the last write another caller completes the deletion, creates it anew and marks the new one.
     let (spy, other) = (fixture.spy.clone(), fixture.catalog.clone());
     fixture.spy.before_write(move || {
         let again = spy.clone();
@@ -225,7 +225,7 @@ fn an_entity_created_before_the_deletion_begins_is_deleted_as_well(open: OpenBac
     fixture.spy.before_write(move || drop(other.create_entity(NewEntity::new("a")).wait().unwrap()));
     fixture.catalog.delete_entity("a").wait().unwrap();
     assert_nothing_left(&fixture, "a");
-    // But not if it is created once the deletion has begun.
+    // An entity that is created after the deletion has begun is not.
     fixture.catalog.set_limits(Level::Entity("b"), &rpm(10)).wait().unwrap();
     let (spy, other) = (fixture.spy.clone(), fixture.catalog.clone());
     fixture.spy.before_write(move || {

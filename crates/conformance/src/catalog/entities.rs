@@ -1,4 +1,4 @@
-//! Entities: created once, and found again.
+//! Entities: created once, read and listed.
 
 use tollgate_catalog::{CatalogError, Level, METADATA_MAX, NewEntity, PageRequest, TEXT_MAX};
 
@@ -36,7 +36,7 @@ fn an_entity_is_created_once(open: OpenBackend<'_>) {
     let again = fixture.catalog.create_entity(NewEntity::new("a").name("second")).wait();
     assert_eq!(again, Err(CatalogError::EntityExists("a".into())));
     assert_eq!(fixture.catalog.entity("a").wait().unwrap().unwrap().name, "first");
-    // Limits may come before the entity they are for.
+    // Limits may be stored before their entity is created.
     fixture.catalog.set_limits(Level::Entity("b"), &rpm(1)).wait().unwrap();
     fixture.catalog.create_entity(NewEntity::new("b")).wait().unwrap();
 }

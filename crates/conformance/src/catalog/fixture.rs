@@ -11,12 +11,12 @@ use super::spy::Spy;
 use crate::OpenBackend;
 use crate::fixture::open_at;
 
-/// 2026-11-15T00:00:00Z, so that hours and days have names.
+/// 2026-11-15T00:00:00Z, which starts an hour and a day.
 pub(super) const START: Tick = Tick::from_secs(1_794_700_800);
 
 /// A store with one namespace, and its manual clock.
 pub(super) struct CatalogFixture {
-    pub(super) hands: ManualClock,
+    pub(super) clock: ManualClock,
     pub(super) spy: Arc<Spy>,
     pub(super) registry: Registry,
     pub(super) catalog: Catalog,
@@ -24,17 +24,17 @@ pub(super) struct CatalogFixture {
 
 /// Opens a store that no other law uses, watched by a spy.
 pub(super) fn watched(open: OpenBackend<'_>) -> (ManualClock, Arc<Spy>) {
-    let (hands, store) = open_at(START, open);
-    (hands, Arc::new(Spy::new(store)))
+    let (clock, store) = open_at(START, open);
+    (clock, Arc::new(Spy::new(store)))
 }
 
 impl CatalogFixture {
     /// Opens a store with the namespace `default`.
     pub(super) fn new(open: OpenBackend<'_>) -> CatalogFixture {
-        let (hands, spy) = watched(open);
+        let (clock, spy) = watched(open);
         let registry = Registry::new(spy.clone());
         let catalog = registry.open_or_register("default").wait().unwrap();
-        CatalogFixture { hands, spy, registry, catalog }
+        CatalogFixture { clock, spy, registry, catalog }
     }
 
     /// Opens the same on a store that does not report its revision.
@@ -44,11 +44,11 @@ impl CatalogFixture {
         fixture
     }
 
-    /// Opens the same namespace, opened once more, as another process would.
+    /// Opens the namespace once more, as another process would.
     pub(super) fn another(&self) -> CatalogFixture {
         let catalog = self.registry.open("default").wait().unwrap();
         CatalogFixture {
-            hands: self.hands.clone(),
+            clock: self.clock.clone(),
             spy: self.spy.clone(),
             registry: self.registry.clone(),
             catalog,
@@ -56,10 +56,10 @@ impl CatalogFixture {
     }
 
     pub(super) fn advance(&self, seconds: u64) {
-        self.hands.advance(Span::from_secs(seconds));
+        self.clock.advance(Span::from_secs(seconds));
     }
 
-    /// The keys of all records of the namespace.
+    /// Returns the keys of all records of the namespace.
     pub(super) fn keys(&self) -> Vec<ItemKey> {
         keys_in(self.spy.inner(), self.catalog.namespace_id())
     }
@@ -68,7 +68,7 @@ impl CatalogFixture {
         self.spy.inner().get_many(&[key]).wait().unwrap().pop().flatten()
     }
 
-    /// Takes from the bucket of an entity, without any of its ancestors; says whether it was admitted.
+    /// Takes from the bucket of an entity, without its ancestors, and returns whether it was admitted.
     pub(super) fn take(&self, entity: &str, resource: &str, demand: &impl AsDemand) -> bool {
         let chain = self.catalog.chain(entity, resource).wait().unwrap();
         let link = &chain.links[0];
@@ -81,7 +81,7 @@ impl CatalogFixture {
         matches!(applied, TxnOutcome::Done(_))
     }
 
-    /// How much is left of the first limit of an entity.
+    /// Returns what is left of the first limit of an entity.
     pub(super) fn available(&self, entity: &str, resource: &str) -> i64 {
         let link = self.catalog.chain(entity, resource).wait().unwrap().links[0].clone();
         let place =
@@ -90,7 +90,7 @@ impl CatalogFixture {
     }
 }
 
-/// The keys of all records of a namespace.
+/// Returns the keys of all records of a namespace.
 pub(super) fn keys_in(backend: &dyn Backend, namespace: &str) -> Vec<ItemKey> {
     let mut query = Query { limit: PAGE_MAX, ..Query::all(namespace) };
     let mut keys = Vec::new();
@@ -104,7 +104,7 @@ pub(super) fn keys_in(backend: &dyn Backend, namespace: &str) -> Vec<ItemKey> {
     }
 }
 
-/// One limit, `rpm`, of this many per minute.
+/// Returns one limit, `rpm`, of this amount per minute.
 pub(super) fn rpm(amount: u64) -> Limits {
     Limits::new([Limit::per_minute("rpm", amount)]).unwrap()
 }

@@ -1,4 +1,4 @@
-//! Inspection: what is right is not found fault with, and what is wrong is found.
+//! Inspection of a store: no finding where nothing is wrong, and one for every planted fault.
 
 use tollgate_catalog::{Level, NewEntity};
 use tollgate_store::records::{Change, ItemKey, Write};
@@ -9,7 +9,7 @@ use crate::OpenBackend;
 
 crate::catalog::laws![a_store_that_only_we_wrote_to_has_no_faults, planted_faults_are_found];
 
-fn furnished(open: OpenBackend<'_>) -> CatalogFixture {
+fn filled(open: OpenBackend<'_>) -> CatalogFixture {
     let fixture = CatalogFixture::new(open);
     let catalog = &fixture.catalog;
     catalog.create_entity(NewEntity::new("p")).wait().unwrap();
@@ -26,7 +26,7 @@ fn furnished(open: OpenBackend<'_>) -> CatalogFixture {
 }
 
 fn a_store_that_only_we_wrote_to_has_no_faults(open: OpenBackend<'_>) {
-    let fixture = furnished(open);
+    let fixture = filled(open);
     fixture.registry.register("other").wait().unwrap();
     fixture.registry.delete("other").wait().unwrap();
     fixture.catalog.delete_limits(Level::Entity("a")).wait().unwrap();
@@ -71,12 +71,12 @@ fn planted_faults_are_found(open: OpenBackend<'_>) {
         (&|ns| delete(keys::namespace_by_id(ns)), "no namespace in use has its id"),
         (&|_| delete(keys::namespace_by_name("default")), "its name \"default\" does not lead to it"),
     ];
-    for (plant, said) in faults {
-        let fixture = furnished(open);
+    for (plant, expected) in faults {
+        let fixture = filled(open);
         let write = plant(&ns(&fixture));
         fixture.spy.inner().write(&[write]).wait().unwrap();
         let findings = fixture.registry.inspect().wait().unwrap().findings;
-        let told: Vec<String> = findings.iter().map(|it| format!("{}: {}", it.what, it.problem)).collect();
-        assert!(told.iter().any(|it| it.contains(said)), "{said:?} is not in {told:#?}");
+        let found: Vec<String> = findings.iter().map(|it| format!("{}: {}", it.what, it.problem)).collect();
+        assert!(found.iter().any(|it| it.contains(expected)), "{expected:?} is not in {found:#?}");
     }
 }

@@ -1,4 +1,4 @@
-//! The layout of the table: keys and fields are those of the original, so that its tables can be taken over.
+//! The layout of the table: keys and fields are those of the original, so that its tables can be migrated.
 
 use tollgate_catalog::{CatalogError, Level, NewEntity, OnUnavailable};
 use tollgate_core::{Limit, Limits};
@@ -119,7 +119,7 @@ fn limits_of_the_original_are_read_as_token_buckets(open: OpenBackend<'_>) {
 
 fn limits_that_cannot_be_understood_are_an_error_that_names_the_record(open: OpenBackend<'_>) {
     let good = || fields([("l_a_cp", 1.into()), ("l_a_ra", 1.into()), ("l_a_rp", 1.into())]);
-    for (name, value, said) in [
+    for (name, value, expected) in [
         ("l_a_ra", Value::Null, "no number l_a_ra"),
         ("l_a_kd", "wish".into(), "kind \"wish\""),
         ("l_a_al", "guess".into(), "algorithm \"guess\""),
@@ -137,7 +137,7 @@ fn limits_that_cannot_be_understood_are_an_error_that_names_the_record(open: Ope
         fixture.spy.inner().write(&[Write::Put(item, Vec::new())]).wait().unwrap();
         let error = fixture.catalog.chain("e", "gpt-4").wait().unwrap_err();
         assert!(matches!(error, CatalogError::BadRecord { .. }), "{error}");
-        assert!(error.to_string().contains(said), "{error}");
+        assert!(error.to_string().contains(expected), "{error}");
         assert!(error.to_string().contains("#CONFIG"), "{error}");
     }
 }

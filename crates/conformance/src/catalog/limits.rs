@@ -1,4 +1,4 @@
-//! Stored limits: what is read is what was set, and the lists say who has some.
+//! Stored limits: they are read as they were set, and listed.
 
 use std::time::Duration;
 

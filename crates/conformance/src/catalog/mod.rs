@@ -6,23 +6,23 @@ mod bad_input;
 mod buckets;
 mod caching;
 mod chains;
+mod deleted_namespace;
 mod deletion;
 mod entities;
-mod families;
 mod fixture;
-mod gone;
 mod inspection;
 mod keys;
 mod layout;
 mod limits;
+mod listing;
 mod login;
+mod managed_sets;
 mod namespaces;
 mod purge;
+mod reparent;
 mod resolution;
 mod spy;
-mod survey;
 mod threads;
-mod together;
 mod tokens;
 mod usage;
 mod versions;
@@ -49,19 +49,19 @@ const ALL: [&[NamedLaw]; 22] = [
     buckets::LAWS,
     caching::LAWS,
     chains::LAWS,
+    deleted_namespace::LAWS,
     deletion::LAWS,
     entities::LAWS,
-    families::LAWS,
-    gone::LAWS,
     inspection::LAWS,
     layout::LAWS,
     limits::LAWS,
+    listing::LAWS,
+    managed_sets::LAWS,
     namespaces::LAWS,
     purge::LAWS,
+    reparent::LAWS,
     resolution::LAWS,
-    survey::LAWS,
     threads::LAWS,
-    together::LAWS,
     tokens::LAWS,
     usage::LAWS,
     versions::LAWS,

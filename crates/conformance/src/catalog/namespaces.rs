@@ -108,7 +108,7 @@ fn a_name_that_is_given_away_during_a_recovery_stays_with_its_new_owner(open: Op
     let error = fixture.registry.recover(&old.id).wait().unwrap_err();
     assert!(matches!(error, CatalogError::NamespaceTaken { .. }), "{error}");
     assert_ne!(fixture.registry.get("default").wait().unwrap().unwrap().id, old.id);
-    // And the other way round: what was deleted and registered anew is not deleted by a caller that meant the old one.
+    // The other way round: a namespace that was registered anew is not deleted by a caller that meant the old one.
     let new = fixture.registry.get("default").wait().unwrap().unwrap();
     let registry = fixture.registry.clone();
     fixture.spy.before_write(move || {

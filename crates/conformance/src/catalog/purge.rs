@@ -133,7 +133,7 @@ fn a_purge_while_others_write_leaves_nothing(open: OpenBackend<'_>) {
     assert!(take(&fixture, &chain.links[0]).is_err());
 }
 
-/// Whether it is done or the namespace is gone does not matter here.
+/// Makes a change, which may fail because the namespace is gone.
 fn write_something(fixture: &CatalogFixture, entity: &str, round: u64) {
     let catalog = &fixture.catalog;
     match round % 5 {

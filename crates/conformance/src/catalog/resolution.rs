@@ -13,7 +13,7 @@ crate::catalog::laws![
     the_version_grows_with_every_change_of_limits,
 ];
 
-/// The amount in force and where it comes from, or the error.
+/// Returns the amount in force and its source.
 fn resolved(fixture: &CatalogFixture) -> Result<(u64, LimitsSource), CatalogError> {
     let chain = fixture.catalog.chain("user-1", "gpt-4").wait()?;
     Ok((chain.links[0].limits[0].amount(), chain.links[0].source))

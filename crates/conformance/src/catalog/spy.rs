@@ -1,4 +1,4 @@
-//! A store that is watched: it counts what it is asked, and can fail, be interrupted, or keep its revision to itself.
+//! A spy: a store that counts its calls, and can fail, be interrupted, or hide its revision.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicUsize, Ordering};
@@ -11,19 +11,19 @@ use tollgate_store::{
     StoreError, Transaction, TxnOutcome, WaitQueues,
 };
 
-/// Something to be done once, between what a caller reads and what it writes.
+/// A function that runs once, between the reads and the writes of a caller.
 type Intrusion = Box<dyn FnOnce() + Send>;
 
-/// A store that delegates everything to another one.
+/// A store that delegates every call to another one.
 pub(super) struct Spy {
     inner: Arc<dyn Backend>,
     hides_revision: AtomicBool,
-    /// How often anything but the clock and the revision was asked.
+    /// The calls, except for those of the clock and the revision.
     calls: AtomicUsize,
-    /// How often records were read by their keys, and how many.
+    /// The reads by key, and the records they asked for.
     gets: AtomicUsize,
     got: AtomicUsize,
-    /// How many more writes succeed; below zero for all of them.
+    /// How many more writes succeed; below zero, all of them.
     writes_left: AtomicI64,
     before_write: Mutex<Option<Intrusion>>,
     during_get: Mutex<Option<Intrusion>>,
@@ -51,7 +51,7 @@ impl Spy {
         }
     }
 
-    /// The store itself, for looking without being watched.
+    /// Returns the store itself, whose calls are not counted.
     pub(super) fn inner(&self) -> &dyn Backend {
         &*self.inner
     }
@@ -60,27 +60,27 @@ impl Spy {
         self.hides_revision.store(true, Ordering::SeqCst);
     }
 
-    /// How many calls there were since this was last asked.
+    /// Returns the number of calls since this was last called.
     pub(super) fn calls(&self) -> usize {
         self.calls.swap(0, Ordering::SeqCst)
     }
 
-    /// How often records were read by key since this was last asked, and how many.
+    /// Returns the number of reads by key, and of the records they asked for, since this was last called.
     pub(super) fn gets(&self) -> (usize, usize) {
         (self.gets.swap(0, Ordering::SeqCst), self.got.swap(0, Ordering::SeqCst))
     }
 
-    /// Lets so many more writes succeed, and no more.
+    /// Fails every write after the next `writes`.
     pub(super) fn fail_after(&self, writes: i64) {
         self.writes_left.store(writes, Ordering::SeqCst);
     }
 
-    /// Refuses every write, as to a principal that may only read.
+    /// Refuses every write, as if the principal may only read.
     pub(super) fn refuse_writes(&self) {
         self.refuses_writes.store(true, Ordering::SeqCst);
     }
 
-    /// Refuses no write any more.
+    /// Permits writes again.
     pub(super) fn permit_writes(&self) {
         self.refuses_writes.store(false, Ordering::SeqCst);
     }
@@ -90,27 +90,27 @@ impl Spy {
         self.fail_after(-1);
     }
 
-    /// Does something before the next write, when its caller has read already.
+    /// Runs a function before the next write, when its caller has read already.
     pub(super) fn before_write(&self, intrusion: impl FnOnce() + Send + 'static) {
         *self.before_write.lock() = Some(Box::new(intrusion));
     }
 
-    /// Does something during the next reading by key, when all but the last record have been read.
+    /// Runs a function after the next read by key, before its answer is returned.
     pub(super) fn during_get(&self, intrusion: impl FnOnce() + Send + 'static) {
         *self.during_get.lock() = Some(Box::new(intrusion));
     }
 
-    /// Lets the index of the namespace know half of what there is, the next time.
+    /// Leaves half of the records out of the next listing of a namespace.
     pub(super) fn lag_once(&self) {
         self.lags.store(true, Ordering::SeqCst);
     }
 
-    /// Says of the next change to a bucket and records that the bucket knows of later limits.
+    /// Answers the next change to a bucket and records with `Stale`.
     pub(super) fn be_stale_once(&self) {
         self.is_stale.store(true, Ordering::SeqCst);
     }
 
-    /// Makes the next write and never says so.
+    /// Makes the next write, and never answers.
     pub(super) fn lose_an_answer(&self) {
         self.loses_answers.store(true, Ordering::SeqCst);
     }
@@ -180,7 +180,7 @@ impl Records for Spy {
             let Some(intrude) = self.during_get.lock().take() else {
                 return self.called().get_many(keys).await;
             };
-            // What is read at once is as of one moment, but the answer may come late.
+            // The records are of one instant, but the answer may be late.
             let items = self.called().get_many(keys).await?;
             intrude();
             Ok(items)

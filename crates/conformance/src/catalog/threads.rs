@@ -1,4 +1,4 @@
-//! Many at once: whatever order they come in, everything that is counted adds up in the end.
+//! Concurrent changes: in any order, all counts are right in the end.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::thread;
@@ -25,7 +25,7 @@ const RESOURCES: [&str; 3] = ["gpt-3", "gpt-4", "o1"];
 const ACTIONS: [&str; 7] =
     ["entity_created", "entity_deleted", "parent_set", "limits_set", "limits_deleted", "disabled", "enabled"];
 
-/// How often each change was made, as reported to the threads that made it.
+/// How often each change was made, by the results that its thread got.
 type MadeChanges = BTreeMap<(String, &'static str), usize>;
 
 fn everything_adds_up_after_many_changes_at_once(open: OpenBackend<'_>) {
@@ -78,26 +78,26 @@ fn hammer(catalog: &Catalog, mut random: Random) -> MadeChanges {
     made
 }
 
-/// Makes some change; the event it must have left, if it was made.
+/// Makes a random change, and returns the event that it must have left if it was made.
 fn change(catalog: &Catalog, random: &mut Random) -> Option<(String, &'static str)> {
     let (entity, other) = (random.pick(&ENTITIES), random.pick(&ENTITIES));
     let resource = random.pick(&RESOURCES);
     let of_entity = [Level::Entity(entity), Level::EntityResource(entity, resource)];
     let new = NewEntity::new(entity);
     let (made, action) = match random.below(14) {
-        0 | 1 => (told(catalog.create_entity(new).wait()), "entity_created"),
-        2 | 3 => (told(catalog.create_entity(new.parent(other)).wait()), "entity_created"),
-        4 => (told(catalog.delete_entity(entity).wait()), "entity_deleted"),
-        5 | 6 => (news(catalog.set_parent(entity, Some(other)).wait()), "parent_set"),
-        7 => (news(catalog.set_parent(entity, None).wait()), "parent_set"),
-        8 | 9 => (told(catalog.set_limits(random.pick(&of_entity), &rpm(1)).wait()), "limits_set"),
+        0 | 1 => (is_made(catalog.create_entity(new).wait()), "entity_created"),
+        2 | 3 => (is_made(catalog.create_entity(new.parent(other)).wait()), "entity_created"),
+        4 => (is_made(catalog.delete_entity(entity).wait()), "entity_deleted"),
+        5 | 6 => (is_news(catalog.set_parent(entity, Some(other)).wait()), "parent_set"),
+        7 => (is_news(catalog.set_parent(entity, None).wait()), "parent_set"),
+        8 | 9 => (is_made(catalog.set_limits(random.pick(&of_entity), &rpm(1)).wait()), "limits_set"),
         10 => {
-            // Entities delete their limits when they go, so it is not known which deletion was first.
-            news(catalog.delete_limits(random.pick(&of_entity)).wait());
+            // Deleting an entity deletes its limits, so it is not known which deletion was first.
+            is_news(catalog.delete_limits(random.pick(&of_entity)).wait());
             return None;
         }
-        11 => (news(catalog.disable_entity(entity).wait()), "disabled"),
-        12 => (news(catalog.enable_entity(entity).wait()), "enabled"),
+        11 => (is_news(catalog.disable_entity(entity).wait()), "disabled"),
+        12 => (is_news(catalog.enable_entity(entity).wait()), "enabled"),
         _ => return change_resource(catalog, random, resource),
     };
     made.then(|| (entity.to_owned(), action))
@@ -106,18 +106,18 @@ fn change(catalog: &Catalog, random: &mut Random) -> Option<(String, &'static st
 fn change_resource(catalog: &Catalog, random: &mut Random, resource: &str) -> Option<(String, &'static str)> {
     let level = Level::Resource(resource);
     let (made, action) = match random.below(2) {
-        0 => (told(catalog.set_limits(level, &rpm(1)).wait()), "limits_set"),
-        _ => (news(catalog.delete_limits(level).wait()), "limits_deleted"),
+        0 => (is_made(catalog.set_limits(level, &rpm(1)).wait()), "limits_set"),
+        _ => (is_news(catalog.delete_limits(level).wait()), "limits_deleted"),
     };
     made.then(|| (format!("$RESOURCE:{resource}"), action))
 }
 
-fn news(result: Result<bool>) -> bool {
-    result.as_ref().is_ok_and(|news| *news) && told(result)
+fn is_news(result: Result<bool>) -> bool {
+    result.as_ref().is_ok_and(|is_news| *is_news) && is_made(result)
 }
 
-/// Whether it was done. Whatever else may come of it, it is never that others were in the way.
-fn told<T>(result: Result<T>) -> bool {
+/// Returns whether the change was made. It may be refused for what is stored, but never for concurrent changes.
+fn is_made<T>(result: Result<T>) -> bool {
     match result {
         Ok(_) => true,
         Err(
@@ -158,7 +158,7 @@ fn check_families(fixture: &CatalogFixture, records: &[Item]) {
     }
 }
 
-/// The lists have exactly those that have limits.
+/// Checks that the lists name exactly the entities and resources with limits.
 fn check_lists(fixture: &CatalogFixture, records: &[Item]) {
     let catalog = &fixture.catalog;
     let mut counts: BTreeMap<String, u64> = BTreeMap::new();
@@ -180,27 +180,27 @@ fn check_lists(fixture: &CatalogFixture, records: &[Item]) {
     }
 }
 
-/// Every change that was made has its event, and every change of limits has counted.
+/// Checks that every change that was made has its event, and every change of limits a version.
 fn check_events(fixture: &CatalogFixture, made: &MadeChanges) {
-    let (mut told, mut config_changes) = (MadeChanges::new(), 0);
+    let (mut recorded, mut config_changes) = (MadeChanges::new(), 0);
     for subject in ENTITIES.map(Subject::Entity).into_iter().chain(RESOURCES.map(Subject::Resource)) {
         let events = fixture.catalog.audit(subject, PageRequest::default()).wait().unwrap();
         assert_eq!(events.next, None, "more events than a page has");
         for event in events.items {
             config_changes += i64::from(matches!(event.action, Action::LimitsSet | Action::LimitsDeleted));
             let known = ACTIONS.iter().find(|action| **action == event.action.name());
-            let known = known.unwrap_or_else(|| panic!("nobody did {}", event.action));
-            *told.entry((event.subject, known)).or_default() += 1;
+            let known = known.unwrap_or_else(|| panic!("no thread made {}", event.action));
+            *recorded.entry((event.subject, known)).or_default() += 1;
         }
     }
-    told.retain(|(subject, action), _| *action != "limits_deleted" || subject.starts_with('$'));
+    recorded.retain(|(subject, action), _| *action != "limits_deleted" || subject.starts_with('$'));
     assert!(!made.is_empty());
-    assert_eq!(&told, made);
+    assert_eq!(&recorded, made);
     let version = super::keys::config_version(fixture.catalog.namespace_id());
     assert_eq!(fixture.item(version).unwrap().fields["version"], Value::Int(config_changes));
 }
 
-/// What was remembered through all of this is what is stored.
+/// Checks that the cache agrees with the store.
 fn check_cache(fixture: &CatalogFixture) {
     fixture.catalog.set_limits(Level::System, &rpm(1)).wait().unwrap();
     let fresh = fixture.registry.open("default").wait().unwrap();

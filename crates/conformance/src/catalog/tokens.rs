@@ -1,4 +1,4 @@
-//! Tokens: what a namespace has sealed comes back as it was given out, or not at all.
+//! Tokens: a namespace unseals only what it has sealed.
 
 use tollgate_catalog::{Action, CatalogError, PageRequest, Subject};
 use tollgate_store::records::{Item, Value, Write};
@@ -56,7 +56,7 @@ fn every_namespace_has_a_secret_of_its_own_from_the_start(open: OpenBackend<'_>)
     assert_eq!((one.int("version"), &one.fields["previous"]), (Some(1), &Value::Null));
     assert_is_32_bytes(one.text("current").unwrap());
     assert_ne!(one.text("current"), two.text("current"));
-    // Opening it again changes nothing.
+    // Opening the namespace again changes nothing.
     fixture.registry.open_or_register("other").wait().unwrap();
     fixture.registry.open("other").wait().unwrap();
     assert_eq!(secret_item(&fixture, &other.id), two);
@@ -80,18 +80,18 @@ fn a_token_changed_in_any_byte_is_refused(open: OpenBackend<'_>) {
     let token = seal(&fixture, "user-1,tpm=10");
     let refused = |changed: &str| match unseal(&fixture, changed) {
         Err(CatalogError::NotAToken(_) | CatalogError::TokenRefused(_)) => {}
-        other => panic!("{changed} is answered {other:?}"),
+        other => panic!("{changed} returned {other:?}"),
     };
-    for place in 0..token.len() {
-        let (before, after) = (&token[..place], &token[place + 1..]);
+    for index in 0..token.len() {
+        let (before, after) = (&token[..index], &token[index + 1..]);
         refused(&format!("{before}{after}"));
         refused(before);
-        for other in "A.z0_-B9 =\n\u{e9}".chars().filter(|other| !token[place..].starts_with(*other)) {
+        for other in "A.z0_-B9 =\n\u{e9}".chars().filter(|other| !token[index..].starts_with(*other)) {
             refused(&format!("{before}{other}{after}"));
-            refused(&format!("{before}{other}{}", &token[place..]));
+            refused(&format!("{before}{other}{}", &token[index..]));
         }
         // The neighbour in the alphabet differs in one bit, which the last character of a text may not use.
-        let neighbour = char::from(token.as_bytes()[place] ^ 1);
+        let neighbour = char::from(token.as_bytes()[index] ^ 1);
         refused(&format!("{before}{neighbour}{after}"));
     }
     assert!(unseal(&fixture, &token).is_ok());
@@ -126,9 +126,9 @@ fn a_token_outlives_one_rotation_and_not_two(open: OpenBackend<'_>) {
             token
         })
         .collect();
-    // What was sealed before the last rotation is valid, in this process and in others.
-    for place in [fixture.another(), fixture] {
-        let valid: Vec<bool> = tokens.iter().map(|token| unseal(&place, token).is_ok()).collect();
+    // A token that was sealed before the last rotation is valid, in this process and in others.
+    for opened in [fixture.another(), fixture] {
+        let valid: Vec<bool> = tokens.iter().map(|token| unseal(&opened, token).is_ok()).collect();
         assert_eq!(valid, [false, false, false, true]);
     }
 }
@@ -172,7 +172,7 @@ fn a_namespace_without_a_secret_gets_one_when_it_is_opened(open: OpenBackend<'_>
     let another = fixture.another();
     assert_eq!(unseal(&another, &old), Err(CatalogError::TokenRefused("default".into())));
     assert!(unseal(&another, &seal(&another, "x")).is_ok());
-    // So does one that was open when it lost it, once it has to read it again.
+    // A catalog that was open when the secret was lost makes one when it has to read it again.
     remove_secret(&fixture);
     fixture.catalog.invalidate();
     assert!(unseal(&fixture, &seal(&fixture, "x")).is_ok());
@@ -193,7 +193,7 @@ fn a_principal_that_may_not_make_a_secret_gets_an_error_with_the_remedy(open: Op
     let fixture = CatalogFixture::new(open);
     remove_secret(&fixture);
     fixture.spy.refuse_writes();
-    // It can be opened all the same: there is more to a namespace than tokens.
+    // The namespace can be opened all the same: it has more than tokens.
     let reader = fixture.another();
     let error = reader.catalog.seal("x").wait().unwrap_err();
     assert!(matches!(error, CatalogError::NoSecret { .. }), "{error}");
@@ -244,6 +244,9 @@ fn no_secret_is_shown(open: OpenBackend<'_>) {
         assert!(!shown.contains(item.text(field).unwrap()), "{field}");
     }
     let events = fixture.catalog.audit_of_all(PageRequest::default()).wait().unwrap().items;
-    let told = format!("{events:?}");
-    assert!(!told.contains(item.text("current").unwrap()) && !told.contains(item.text("previous").unwrap()));
+    let shown_events = format!("{events:?}");
+    assert!(
+        !shown_events.contains(item.text("current").unwrap())
+            && !shown_events.contains(item.text("previous").unwrap())
+    );
 }

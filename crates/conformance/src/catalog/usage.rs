@@ -1,4 +1,4 @@
-//! Usage: exact, counted once, at the time of the event.
+//! Usage: exact, counted once, at the instant of the event.
 
 use tollgate_catalog::{Level, PageRequest, UsageQuery, UsageRow, Window};
 use tollgate_core::{Span, Tick, demand};
@@ -30,7 +30,7 @@ fn rows(fixture: &CatalogFixture, query: UsageQuery) -> Vec<UsageRow> {
     fixture.catalog.usage(query).wait().unwrap().items
 }
 
-/// When the window began, in hours since the start, and how much was used in it.
+/// Returns the start of each window, in hours, and the amount that was used in it.
 fn brief(rows: &[UsageRow]) -> Vec<(u64, i64)> {
     let hours = |row: &UsageRow| row.start.since(START).as_micros() / 1_000_000 / HOUR;
     rows.iter().map(|row| (hours(row), row.amounts["rpm"])).collect()
@@ -51,7 +51,7 @@ fn hours_days_and_months_add_up(open: OpenBackend<'_>) {
     let months = rows(&fixture, UsageQuery::of_entity("e", Window::Month));
     assert_eq!(months[0].start, START - Span::from_secs(14 * 24 * HOUR));
     assert_eq!((months.len(), months[0].amounts["rpm"]), (1, 20));
-    // Asking again counts nothing twice.
+    // A second query counts nothing twice.
     assert_eq!(rows(&fixture, UsageQuery::of_entity("e", Window::Hour)), hours);
     fixture.advance(24 * HOUR);
     use_some(&fixture, "e", "gpt-4", 1);
@@ -63,19 +63,19 @@ fn usage_is_found_by_entity_and_by_resource(open: OpenBackend<'_>) {
     use_some(&fixture, "a", "gpt-4", 1);
     use_some(&fixture, "a", "gpt-3", 2);
     use_some(&fixture, "b", "gpt-4", 3);
-    let told = |query: UsageQuery| -> Vec<(String, String, i64)> {
+    let found = |query: UsageQuery| -> Vec<(String, String, i64)> {
         let rows = rows(&fixture, query).into_iter();
         rows.map(|row| (row.entity, row.resource, row.amounts["rpm"])).collect()
     };
-    let row = |entity: &str, resource: &str, amount| (entity.to_string(), resource.to_string(), amount);
+    let expected = |entity: &str, resource: &str, amount| (entity.to_string(), resource.to_string(), amount);
     let of_a = UsageQuery::of_entity("a", Window::Hour);
-    assert_eq!(told(of_a.clone()), [row("a", "gpt-3", 2), row("a", "gpt-4", 1)]);
-    assert_eq!(told(of_a.resource("gpt-4")), [row("a", "gpt-4", 1)]);
+    assert_eq!(found(of_a.clone()), [expected("a", "gpt-3", 2), expected("a", "gpt-4", 1)]);
+    assert_eq!(found(of_a.resource("gpt-4")), [expected("a", "gpt-4", 1)]);
     let of_gpt_4 = UsageQuery::of_resource("gpt-4", Window::Day);
-    assert_eq!(told(of_gpt_4.clone()), [row("a", "gpt-4", 1), row("b", "gpt-4", 3)]);
-    assert_eq!(told(of_gpt_4.resource("gpt-3")), [row("a", "gpt-3", 2)]);
-    assert!(told(UsageQuery::of_entity("nobody", Window::Hour)).is_empty());
-    assert!(told(UsageQuery::of_resource("nothing", Window::Hour)).is_empty());
+    assert_eq!(found(of_gpt_4.clone()), [expected("a", "gpt-4", 1), expected("b", "gpt-4", 3)]);
+    assert_eq!(found(of_gpt_4.resource("gpt-3")), [expected("a", "gpt-3", 2)]);
+    assert!(found(UsageQuery::of_entity("nobody", Window::Hour)).is_empty());
+    assert!(found(UsageQuery::of_resource("nothing", Window::Hour)).is_empty());
 }
 
 fn only_the_requested_windows_are_returned(open: OpenBackend<'_>) {

@@ -74,15 +74,15 @@ fn the_minimum_version_of_the_original_is_ignored(open: OpenBackend<'_>) {
     registry.migrate().wait().unwrap();
     // A client of the original that still runs raises it again.
     let version = ItemKey::new("_/SYSTEM#", "#VERSION");
-    let kept = || spy.inner().get_many(std::slice::from_ref(&version)).wait().unwrap().remove(0).unwrap();
-    put(&spy, raised(kept()));
+    let stored = || spy.inner().get_many(std::slice::from_ref(&version)).wait().unwrap().remove(0).unwrap();
+    put(&spy, raised(stored()));
     let registry = Registry::new(spy.clone());
     registry.open("default").wait().unwrap();
     assert_eq!(registry.version().wait().unwrap().client_min_version, "0.1.0");
-    assert_eq!(kept().fields["client_min_version"], Value::from("0.17.0"));
+    assert_eq!(stored().fields["client_min_version"], Value::from("0.17.0"));
 }
 
-/// A table as the original would have left it: entities that do not say how many children they have.
+/// Opens a table as the original leaves it: its entities have no count of children.
 fn older(open: OpenBackend<'_>) -> (std::sync::Arc<Spy>, Registry) {
     let (_, spy) = watched(open);
     put(&spy, version_item("0.10.0"));
@@ -110,8 +110,8 @@ fn older(open: OpenBackend<'_>) -> (std::sync::Arc<Spy>, Registry) {
 fn assert_migrated(registry: &Registry, spy: &Spy) {
     let version = registry.version().wait().unwrap();
     assert_eq!(version.schema_version, "1.0.0");
-    let kept = spy.inner().get_many(&[ItemKey::new("_/SYSTEM#", "#VERSION")]).wait().unwrap().remove(0);
-    assert_eq!(kept.unwrap().fields["lambda_version"], Value::from("0.10.1"));
+    let stored = spy.inner().get_many(&[ItemKey::new("_/SYSTEM#", "#VERSION")]).wait().unwrap().remove(0);
+    assert_eq!(stored.unwrap().fields["lambda_version"], Value::from("0.10.1"));
     let catalog = registry.open("default").wait().unwrap();
     assert_eq!(catalog.namespace_id(), "a7x3kq");
     let children = |id: &str| catalog.entity(id).wait().unwrap().unwrap().children;
@@ -150,7 +150,7 @@ fn a_migration_that_was_interrupted_can_be_run_again(open: OpenBackend<'_>) {
     }
 }
 
-/// Limits as the original stores them.
+/// Returns limits as the original stores them.
 fn config(partition: &str, sort: &str) -> Item {
     Item::new(ItemKey::new(format!("a7x3kq/{partition}"), sort))
         .with("config_version", 1)
@@ -232,13 +232,13 @@ fn records_without_a_form_here_are_reported_before_they_are_lost(open: OpenBacke
         ("\"quota\" is not known", vec![record("ENTITY#p", "#META").with("entity_id", "p").with("quota", 1)]),
         ("records of this kind", vec![record("SYSTEM#", "#PROVISIONER").with("state", "x")]),
     ];
-    for (said, items) in cases {
+    for (expected, items) in cases {
         let (spy, registry) = older(open);
         items.into_iter().for_each(|item| put(&spy, item));
         let before = spy.query(&Query::all("_/SYSTEM#")).wait().unwrap().items;
         let error = registry.migrate().wait().unwrap_err();
         let CatalogError::WouldLose(lost) = &error else { panic!("{error}") };
-        assert!(lost.len() == 1 && lost[0].problem.contains(said), "{said}: {error}");
+        assert!(lost.len() == 1 && lost[0].problem.contains(expected), "{expected}: {error}");
         assert_eq!(lost[0].namespace.as_deref(), Some("default"));
         assert_eq!(registry.migration().wait().unwrap().unwrap().lost, *lost);
         assert_eq!(spy.query(&Query::all("_/SYSTEM#")).wait().unwrap().items, before);
@@ -261,7 +261,7 @@ fn usage_is_migrated_once_and_later_usage_of_the_original_is_not_listed(open: Op
     };
     put(&spy, row(7));
     registry.migrate().wait().unwrap();
-    // It goes on counting what ours counts, too.
+    // The original goes on counting the same calls.
     put(&spy, row(2));
     let catalog = registry.open("default").wait().unwrap();
     let hour = tollgate_catalog::Window::Hour;
@@ -272,8 +272,8 @@ fn usage_is_migrated_once_and_later_usage_of_the_original_is_not_listed(open: Op
         tollgate_catalog::UsageQuery::of_all_entities(hour),
     ] {
         let rows = catalog.usage(query).wait().unwrap().items;
-        let told: Vec<_> =
+        let listed: Vec<_> =
             rows.iter().map(|row| (row.entity.as_str(), row.events, row.amounts["rpm"])).collect();
-        assert_eq!(told, [("p", 7, 7)]);
+        assert_eq!(listed, [("p", 7, 7)]);
     }
 }

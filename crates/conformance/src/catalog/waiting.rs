@@ -1,4 +1,4 @@
-//! Those who wait are seen by others for as long as they say so.
+//! Waiters, as other processes see them.
 
 use tollgate_catalog::{CatalogError, Counts, SeenWaiter, WAITERS_SEEN_MAX, WaiterRecord};
 use tollgate_core::Span;
@@ -49,11 +49,11 @@ fn a_waiter_that_is_not_renewed_is_listed_until_it_expires(open: OpenBackend<'_>
     let fixture = CatalogFixture::new(open);
     let place = show(&fixture, &waiter("a")).unwrap();
     for _ in 0..3 {
-        fixture.hands.advance(Span::from_micros(SEEN_FOR.as_micros() - 1));
+        fixture.clock.advance(Span::from_micros(SEEN_FOR.as_micros() - 1));
         assert_eq!(seen(&fixture), ["a"]);
         assert!(fixture.catalog.renew_waiter(&place, SEEN_FOR).wait().unwrap());
     }
-    fixture.hands.advance(SEEN_FOR);
+    fixture.clock.advance(SEEN_FOR);
     assert_eq!(seen(&fixture), [""; 0]);
     assert!(!fixture.catalog.renew_waiter(&place, SEEN_FOR).wait().unwrap());
     assert_eq!(seen(&fixture), [""; 0]);
@@ -65,7 +65,7 @@ fn an_expired_waiter_cannot_withdraw_its_successor(open: OpenBackend<'_>) {
     let fixture = CatalogFixture::new(open);
     let late: Vec<SeenWaiter> =
         (0..WAITERS_SEEN_MAX).map(|_| show(&fixture, &waiter("late")).unwrap()).collect();
-    fixture.hands.advance(SEEN_FOR);
+    fixture.clock.advance(SEEN_FOR);
     (0..WAITERS_SEEN_MAX).for_each(|_| drop(show(&fixture, &waiter("new")).unwrap()));
     for place in &late {
         assert!(!fixture.catalog.renew_waiter(place, SEEN_FOR).wait().unwrap());

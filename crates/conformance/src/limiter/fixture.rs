@@ -1,4 +1,4 @@
-//! What a law works on: a limiter on a store of its own, by a manual clock.
+//! The fixture of a law: a limiter on its own store, with a manual clock.
 
 use std::sync::Arc;
 
@@ -11,10 +11,10 @@ use tollgate_store::{Backend, ManualClock};
 use crate::OpenBackend;
 use crate::fixture::{FOREVER, UNEVEN_START, open_at};
 
-/// A limiter, and the clock that it goes by.
+/// A limiter with its store and its manual clock.
 pub struct LimiterFixture {
-    /// Turns the clock.
-    pub hands: ManualClock,
+    /// The clock of the store.
+    pub clock: ManualClock,
     /// The store.
     pub backend: Arc<dyn Backend>,
     /// The limiter.
@@ -22,21 +22,21 @@ pub struct LimiterFixture {
 }
 
 impl LimiterFixture {
-    /// A limiter on a fresh store.
+    /// Opens a store and a limiter on it.
     pub fn new(open: OpenBackend<'_>) -> LimiterFixture {
         LimiterFixture::with(open, |builder| builder)
     }
 
-    /// The same, with more to say about it.
+    /// Does the same with settings.
     pub fn with(
         open: OpenBackend<'_>,
         settings: impl FnOnce(LimiterBuilder) -> LimiterBuilder,
     ) -> LimiterFixture {
-        let (hands, backend) = open_at(UNEVEN_START, open);
-        LimiterFixture { limiter: limiter_on(&backend, settings), backend, hands }
+        let (clock, backend) = open_at(UNEVEN_START, open);
+        LimiterFixture { limiter: limiter_on(&backend, settings), backend, clock }
     }
 
-    /// The catalog.
+    /// Returns the catalog.
     pub fn catalog(&self) -> &Catalog {
         self.limiter.catalog()
     }
@@ -46,48 +46,46 @@ impl LimiterFixture {
         self.catalog().set_limits(level, &built(limits)).wait().expect("the limits of a law can be stored");
     }
 
-    /// Makes an entity that cascades to a parent, if it has one.
+    /// Creates an entity, which cascades to its parent if it has one.
     pub fn create(&self, entity: &str, parent: Option<&str>) {
         let new = NewEntity::new(entity);
         let new = parent.map_or(new.clone(), |parent| new.parent(parent).cascades(true));
         self.catalog().create_entity(new).wait().expect("the entities of a law can be made");
     }
 
-    /// The lease, if the demand is admitted now.
+    /// Returns the lease, if the demand is admitted now.
     pub fn take(&self, entity: &str, demand: impl AsDemand + Send + Sync) -> Option<LimiterLease<'static>> {
         let attempt = self.limiter.try_acquire(entity, RESOURCE, demand).wait();
         Some(attempt.expect("the demand of a law is valid").admitted()?.into_owned())
     }
 
-    /// Takes a demand that must be admitted, and keeps it taken.
+    /// Takes a demand, which must be admitted, and commits it.
     pub fn spend(&self, entity: &str, demand: impl AsDemand + Send + Sync) {
         let lease = self.take(entity, demand).expect("there is room");
         lease.commit().wait().expect("a store that is there answers");
     }
 
-    /// Why a demand is refused that must be.
+    /// Returns the status of a demand, which must be denied.
     pub fn refusal(&self, entity: &str, demand: impl AsDemand + Send + Sync) -> ChainStatus {
         let attempt = self.limiter.try_acquire(entity, RESOURCE, demand).wait().expect("the demand is valid");
         attempt.denied().expect("it is denied")
     }
 
-    /// How much could be had of a limit of an entity now, its parents aside.
+    /// Returns what is available of a limit of an entity, without its parents.
     pub fn available(&self, entity: &str, limit: &str) -> i64 {
-        let standing =
-            self.limiter.available(entity, RESOURCE).wait().expect("a store that is there answers");
-        let own = standing
-            .statuses()
-            .find(|(part, status)| part.entity == entity && status.limit().name() == limit);
+        let status = self.limiter.available(entity, RESOURCE).wait().expect("a store that is there answers");
+        let own =
+            status.statuses().find(|(part, status)| part.entity == entity && status.limit().name() == limit);
         own.expect("the limit is there").1.available()
     }
 
-    /// Turns the clock forward.
+    /// Moves the clock forward.
     pub fn advance_ms(&self, millis: u64) {
-        self.hands.advance(Span::from_millis(millis));
+        self.clock.advance(Span::from_millis(millis));
     }
 }
 
-/// The lease, if the demand is admitted now, or why not.
+/// Returns the lease, if the demand is admitted now.
 pub(super) fn take_now<'a>(
     limiter: &'a Limiter,
     entity: &'a str,
@@ -98,17 +96,17 @@ pub(super) fn take_now<'a>(
     attempt.into_result().map_err(LimiterError::Denied)
 }
 
-/// The resource of calls that name none.
+/// The resource of most calls.
 pub(super) const RESOURCE: &str = "gpt-4";
 
-/// Limits as they were built.
+/// Builds limits.
 pub(super) fn built<const N: usize>(limits: [LimitBuilder; N]) -> Limits {
     let limits: Vec<Limit> =
         limits.into_iter().map(|limit| limit.build().expect("the limits of a law are valid")).collect();
     Limits::new(limits).expect("the limits of a law are valid")
 }
 
-/// A limiter of its own on a store, as another process would have it.
+/// Opens a limiter on a store, as another process would.
 pub(super) fn limiter_on(
     backend: &Arc<dyn Backend>,
     settings: impl FnOnce(LimiterBuilder) -> LimiterBuilder,

@@ -1,21 +1,23 @@
-//! What must hold of a limiter on every store: the promised numbers, and the promises behind them.
-//!
-//! ```text
-//! tollgate::limiter_suite!(|clock| std::sync::Arc::new(Memory::builder().clock(clock).build()));
-//! ```
+//! The suite for the limiter on a store: the promised numbers, and the promises behind them.
 
+#[doc(hidden)]
 pub mod features;
 mod fixture;
+#[doc(hidden)]
 pub mod numbers;
+#[doc(hidden)]
 pub mod promises;
+#[doc(hidden)]
 pub mod tickets;
+#[doc(hidden)]
 pub mod usage;
+#[doc(hidden)]
 pub mod waiting;
 
 pub use fixture::LimiterFixture;
 
-/// Makes a test of every law, on stores made by `$open`: from a clock to an `Arc<dyn Backend>` of its own. With `quick` behind it,
-/// all laws but the one that takes longer than the others together.
+/// Makes a `#[test]` of every law of the [limiter](crate::limiter), on stores made by `$open`, from a clock to an `Arc<dyn Backend>`.
+/// With `quick` behind it, it leaves out the law that takes longer than all others together.
 #[macro_export]
 macro_rules! limiter_suite {
     ($open:expr) => {

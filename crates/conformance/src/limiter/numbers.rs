@@ -16,51 +16,51 @@ use super::LimiterFixture;
 use super::fixture::{RESOURCE, built, limiter_on};
 use crate::OpenBackend;
 use crate::fixture::{UNEVEN_START, open_at};
-use crate::outage::Outage;
+use crate::outage::StoreOutage;
 use crate::poll::{block_on, poll, until};
 
 /// tpm 1000/min, acquire 500, adjust +1500: -1000; the next 1 is refused with 60.06 s and admitted then.
 pub fn tpm_1000_acquired_500_adjusted_by_1500_is_1000_in_debt_and_the_next_waits_60_06_s(
     open: OpenBackend<'_>,
 ) {
-    let bench = LimiterFixture::new(open);
-    bench.set(Level::Resource(RESOURCE), [Limit::per_minute("tpm", 1_000)]);
-    let mut lease = bench.take("user", demand! { tpm: 500 }).expect("there is room");
+    let fixture = LimiterFixture::new(open);
+    fixture.set(Level::Resource(RESOURCE), [Limit::per_minute("tpm", 1_000)]);
+    let mut lease = fixture.take("user", demand! { tpm: 500 }).expect("there is room");
     lease.adjust([("tpm", 1_500)]).expect("tpm is a limit");
     lease.commit().wait().expect("a store that is there answers");
-    assert_eq!(bench.available("user", "tpm"), -1_000);
-    let refusal = bench.refusal("user", demand! { tpm: 1 });
+    assert_eq!(fixture.available("user", "tpm"), -1_000);
+    let refusal = fixture.refusal("user", demand! { tpm: 1 });
     assert_eq!(refusal.retry_after(), Some(Duration::from_millis(60_060)));
-    bench.advance_ms(60_059);
-    bench.refusal("user", demand! { tpm: 1 });
-    bench.advance_ms(1);
-    bench.spend("user", demand! { tpm: 1 });
+    fixture.advance_ms(60_059);
+    fixture.refusal("user", demand! { tpm: 1 });
+    fixture.advance_ms(1);
+    fixture.spend("user", demand! { tpm: 1 });
 }
 
 /// parent 100, child 50, cascading: 50 through the first child, 50 through a second, a third is refused by the parent,
 /// with the statuses of both; after every refusal neither has moved.
 pub fn a_parent_of_100_admits_50_through_each_of_two_children_and_refuses_a_third(open: OpenBackend<'_>) {
-    let bench = LimiterFixture::new(open);
-    bench.create("parent", None);
-    ["a", "b", "c"].iter().for_each(|child| bench.create(child, Some("parent")));
-    bench.set(Level::Resource(RESOURCE), [Limit::per_hour("rpm", 50)]);
-    bench.set(Level::Entity("parent"), [Limit::per_hour("rpm", 100)]);
-    bench.spend("a", demand! { rpm: 50 });
-    let refusal = bench.refusal("a", demand! { rpm: 1 });
+    let fixture = LimiterFixture::new(open);
+    fixture.create("parent", None);
+    ["a", "b", "c"].iter().for_each(|child| fixture.create(child, Some("parent")));
+    fixture.set(Level::Resource(RESOURCE), [Limit::per_hour("rpm", 50)]);
+    fixture.set(Level::Entity("parent"), [Limit::per_hour("rpm", 100)]);
+    fixture.spend("a", demand! { rpm: 50 });
+    let refusal = fixture.refusal("a", demand! { rpm: 1 });
     assert_eq!(refusal.limited_by().expect("a limit refuses").0.entity, "a");
-    assert_eq!((bench.available("a", "rpm"), bench.available("parent", "rpm")), (0, 50));
-    bench.spend("b", demand! { rpm: 50 });
-    let refusal = bench.refusal("c", demand! { rpm: 1 });
-    let told: Vec<_> =
+    assert_eq!((fixture.available("a", "rpm"), fixture.available("parent", "rpm")), (0, 50));
+    fixture.spend("b", demand! { rpm: 50 });
+    let refusal = fixture.refusal("c", demand! { rpm: 1 });
+    let statuses: Vec<_> =
         refusal.statuses().map(|(part, status)| (part.entity.as_str(), status.available())).collect();
-    assert_eq!(told, [("c", 50), ("parent", 0)]);
+    assert_eq!(statuses, [("c", 50), ("parent", 0)]);
     assert_eq!(refusal.limited_by().expect("a limit refuses").0.entity, "parent");
-    assert_eq!((bench.available("c", "rpm"), bench.available("parent", "rpm")), (50, 0));
+    assert_eq!((fixture.available("c", "rpm"), fixture.available("parent", "rpm")), (50, 0));
 }
 
 /// system 10, resource 20, entity default 30, entity + resource 40: 40; take them away from the top: 30, 20, 10, error.
 pub fn the_first_level_with_limits_wins_and_they_fall_back_from_the_top_to_an_error(open: OpenBackend<'_>) {
-    let bench = LimiterFixture::new(open);
+    let fixture = LimiterFixture::new(open);
     let levels = [
         (Level::System, 10),
         (Level::Resource(RESOURCE), 20),
@@ -68,26 +68,26 @@ pub fn the_first_level_with_limits_wins_and_they_fall_back_from_the_top_to_an_er
         (Level::EntityResource("user", RESOURCE), 40),
     ];
     for (level, capacity) in levels {
-        bench.set(level, [Limit::per_hour("rpm", capacity)]);
-        assert_eq!(bench.available("user", "rpm"), capacity);
+        fixture.set(level, [Limit::per_hour("rpm", capacity)]);
+        assert_eq!(fixture.available("user", "rpm"), capacity);
     }
     for (level, capacity) in levels.into_iter().rev() {
-        assert_eq!(bench.available("user", "rpm"), capacity);
-        assert!(bench.catalog().delete_limits(level).wait().expect("a store that is there answers"));
+        assert_eq!(fixture.available("user", "rpm"), capacity);
+        assert!(fixture.catalog().delete_limits(level).wait().expect("a store that is there answers"));
     }
     let error =
-        bench.limiter.acquire("user", RESOURCE, demand! { rpm: 1 }).wait().expect_err("no limits are left");
+        fixture.limiter.acquire("user", RESOURCE, demand! { rpm: 1 }).wait().expect_err("no limits are left");
     assert!(matches!(error, LimiterError::Catalog(CatalogError::NoLimits { .. })), "{error}");
 }
 
 /// resource has only rpm, system has rpm and tpm: tpm is not enforced.
 pub fn a_resource_with_only_rpm_does_not_enforce_the_tpm_of_the_system(open: OpenBackend<'_>) {
-    let bench = LimiterFixture::new(open);
-    bench.set(Level::System, [Limit::per_hour("rpm", 10), Limit::per_hour("tpm", 1)]);
-    bench.set(Level::Resource(RESOURCE), [Limit::per_hour("rpm", 10)]);
-    bench.spend("user", demand! { rpm: 10 });
+    let fixture = LimiterFixture::new(open);
+    fixture.set(Level::System, [Limit::per_hour("rpm", 10), Limit::per_hour("tpm", 1)]);
+    fixture.set(Level::Resource(RESOURCE), [Limit::per_hour("rpm", 10)]);
+    fixture.spend("user", demand! { rpm: 10 });
     let error =
-        bench.limiter.acquire("user", RESOURCE, demand! { rpm: 1, tpm: 1 }).wait().expect_err("no tpm");
+        fixture.limiter.acquire("user", RESOURCE, demand! { rpm: 1, tpm: 1 }).wait().expect_err("no tpm");
     assert!(matches!(error, LimiterError::Demand { why: DemandError::UnknownLimit { .. }, .. }), "{error}");
 }
 
@@ -95,83 +95,83 @@ pub fn a_resource_with_only_rpm_does_not_enforce_the_tpm_of_the_system(open: Ope
 pub fn lowered_from_1000_to_10_a_full_bucket_refuses_50_and_raised_again_refills_at_the_new_rate(
     open: OpenBackend<'_>,
 ) {
-    let bench = LimiterFixture::new(open);
+    let fixture = LimiterFixture::new(open);
     let level = Level::Entity("user");
-    bench.set(level, [Limit::per_minute("tpm", 1_000)]);
-    bench.spend("user", demand! { tpm: 1 });
-    bench.set(level, [Limit::per_minute("tpm", 10)]);
+    fixture.set(level, [Limit::per_minute("tpm", 1_000)]);
+    fixture.spend("user", demand! { tpm: 1 });
+    fixture.set(level, [Limit::per_minute("tpm", 10)]);
     let error =
-        bench.limiter.acquire("user", RESOURCE, demand! { tpm: 50 }).wait().expect_err("50 never fit 10");
+        fixture.limiter.acquire("user", RESOURCE, demand! { tpm: 50 }).wait().expect_err("50 never fit 10");
     assert!(
         matches!(error, LimiterError::Demand { why: DemandError::Impossible { capacity: 10, .. }, .. }),
         "{error}"
     );
-    assert_eq!(bench.available("user", "tpm"), 10);
-    bench.spend("user", demand! { tpm: 1 });
-    bench.set(level, [Limit::per_minute("tpm", 1_000)]);
-    assert_eq!(bench.available("user", "tpm"), 9);
-    bench.refusal("user", demand! { tpm: 50 });
-    bench.advance_ms(60 * (50 - 9));
-    bench.spend("user", demand! { tpm: 50 });
+    assert_eq!(fixture.available("user", "tpm"), 10);
+    fixture.spend("user", demand! { tpm: 1 });
+    fixture.set(level, [Limit::per_minute("tpm", 1_000)]);
+    assert_eq!(fixture.available("user", "tpm"), 9);
+    fixture.refusal("user", demand! { tpm: 50 });
+    fixture.advance_ms(60 * (50 - 9));
+    fixture.spend("user", demand! { tpm: 50 });
 }
 
 /// limit 1000 lowered to 10 (a demand of 50 refused in between), raised to 1000: at most 10 are there, with or without a write
 /// in between.
 pub fn limits_that_only_refused_a_demand_were_in_force_all_the_same(open: OpenBackend<'_>) {
     for spends in [false, true] {
-        let bench = LimiterFixture::new(open);
-        let set = |amount| bench.set(Level::System, [Limit::per_hour("tpm", amount)]);
-        bench.create("team", None);
-        bench.create("user", Some("team"));
+        let fixture = LimiterFixture::new(open);
+        let set = |amount| fixture.set(Level::System, [Limit::per_hour("tpm", amount)]);
+        fixture.create("team", None);
+        fixture.create("user", Some("team"));
         set(1_000);
-        bench.spend("user", demand! { tpm: 1 });
+        fixture.spend("user", demand! { tpm: 1 });
         set(10);
         for _ in 0..2 {
-            let asked = bench.limiter.acquire("user", RESOURCE, demand! { tpm: 50 }).wait();
+            let asked = fixture.limiter.acquire("user", RESOURCE, demand! { tpm: 50 }).wait();
             assert!(asked.expect_err("50 never fit 10").is_impossible());
         }
         if spends {
-            bench.spend("user", demand! { tpm: 1 });
+            fixture.spend("user", demand! { tpm: 1 });
         }
         set(1_000);
         for entity in ["user", "team"] {
-            assert_eq!(bench.available(entity, "tpm"), 10 - i64::from(spends), "{entity}");
+            assert_eq!(fixture.available(entity, "tpm"), 10 - i64::from(spends), "{entity}");
         }
     }
 }
 
 /// override of 10 on a bucket of 100: 50 refused.
 pub fn an_override_of_10_on_a_bucket_of_100_refuses_50(open: OpenBackend<'_>) {
-    let bench = LimiterFixture::new(open);
-    bench.set(Level::Resource(RESOURCE), [Limit::per_hour("rpm", 100)]);
-    bench.spend("user", demand! { rpm: 10 });
+    let fixture = LimiterFixture::new(open);
+    fixture.set(Level::Resource(RESOURCE), [Limit::per_hour("rpm", 100)]);
+    fixture.spend("user", demand! { rpm: 10 });
     let ten = built([Limit::per_hour("rpm", 10)]);
     let ask = |amount: u64| {
-        bench.limiter.acquire("user", RESOURCE, demand! { rpm: amount }).limits(ten.clone()).wait()
+        fixture.limiter.acquire("user", RESOURCE, demand! { rpm: amount }).limits(ten.clone()).wait()
     };
     let error = ask(50).expect_err("50 never fit 10");
     assert!(matches!(error, LimiterError::Demand { why: DemandError::Impossible { .. }, .. }), "{error}");
-    assert_eq!(bench.available("user", "rpm"), 90);
+    assert_eq!(fixture.available("user", "rpm"), 90);
     ask(10).expect("10 fit 10").commit().wait().expect("a store that is there answers");
-    let ask = bench.limiter.try_acquire("user", RESOURCE, demand! { rpm: 1 }).limits(ten.clone()).wait();
+    let ask = fixture.limiter.try_acquire("user", RESOURCE, demand! { rpm: 1 }).limits(ten.clone()).wait();
     assert!(!ask.expect("it is valid").is_admitted());
-    // Limits that came with the call also serve an entity for which none are stored.
-    let lease = bench.limiter.acquire("nobody", "other", demand! { rpm: 1 }).limits(ten.clone()).wait();
+    // Limits of the call also serve an entity for which none are stored.
+    let lease = fixture.limiter.acquire("nobody", "other", demand! { rpm: 1 }).limits(ten.clone()).wait();
     lease.expect("limits came with the call").commit().wait().expect("a store that is there answers");
 }
 
 /// 200 tries from 10 threads on 100: exactly 100.
 pub fn of_200_tries_from_10_threads_on_100_exactly_100_are_admitted(open: OpenBackend<'_>) {
-    let bench = LimiterFixture::new(open);
-    bench.set(Level::Resource(RESOURCE), [Limit::per_hour("rpm", 100)]);
+    let fixture = LimiterFixture::new(open);
+    fixture.set(Level::Resource(RESOURCE), [Limit::per_hour("rpm", 100)]);
     let admitted = AtomicUsize::new(0);
     thread::scope(|scope| {
         for thread in 0..10 {
-            let (bench, admitted) = (&bench, &admitted);
+            let (fixture, admitted) = (&fixture, &admitted);
             scope.spawn(move || {
-                // Half of them with a limiter of their own, as other processes would have.
-                let own = limiter_on(&bench.backend, |builder| builder);
-                let limiter = if thread % 2 == 0 { &bench.limiter } else { &own };
+                // Half of the threads have their own limiter, as other processes would.
+                let own = limiter_on(&fixture.backend, |builder| builder);
+                let limiter = if thread % 2 == 0 { &fixture.limiter } else { &own };
                 for _ in 0..20 {
                     let taken = limiter.try_acquire("user", RESOURCE, demand! { rpm: 1 }).wait();
                     if let Some(lease) = taken.expect("a store that is there answers").admitted() {
@@ -183,31 +183,31 @@ pub fn of_200_tries_from_10_threads_on_100_exactly_100_are_admitted(open: OpenBa
         }
     });
     assert_eq!(admitted.into_inner(), 100);
-    assert_eq!(bench.available("user", "rpm"), 0);
+    assert_eq!(fixture.available("user", "rpm"), 0);
 }
 
 /// 50 leases adjust by 10 at once: 500.
 pub fn fifty_leases_that_adjust_by_10_at_once_make_500(open: OpenBackend<'_>) {
-    let bench = LimiterFixture::new(open);
-    bench.set(Level::Resource(RESOURCE), [Limit::per_hour("tpm", 1_000)]);
+    let fixture = LimiterFixture::new(open);
+    fixture.set(Level::Resource(RESOURCE), [Limit::per_hour("tpm", 1_000)]);
     thread::scope(|scope| {
         for _ in 0..50 {
             scope.spawn(|| {
-                let mut lease = bench.take("user", demand! { tpm: 0 }).expect("nothing always fits");
+                let mut lease = fixture.take("user", demand! { tpm: 0 }).expect("nothing always fits");
                 lease.adjust([("tpm", 10)]).expect("tpm is a limit");
                 lease.commit().wait().expect("a store that is there answers");
             });
         }
     });
-    assert_eq!(bench.available("user", "tpm"), 500);
+    assert_eq!(fixture.available("user", "tpm"), 500);
 }
 
 /// task cancelled in the block: as before it.
 pub fn a_task_cancelled_in_the_block_leaves_everything_as_before_it(open: OpenBackend<'_>) {
-    let bench = LimiterFixture::new(open);
-    bench.set(Level::Resource(RESOURCE), [Limit::per_hour("tpm", 100), Limit::resource("slots", 2)]);
+    let fixture = LimiterFixture::new(open);
+    fixture.set(Level::Resource(RESOURCE), [Limit::per_hour("tpm", 100), Limit::resource("slots", 2)]);
     let entered = AtomicBool::new(false);
-    let call = bench.limiter.acquire("user", RESOURCE, demand! { tpm: 40 });
+    let call = fixture.limiter.acquire("user", RESOURCE, demand! { tpm: 40 });
     let mut task = Box::pin(call.run::<(), AnyError, _>(async |lease| {
         lease.adjust([("tpm", 30)])?;
         entered.store(true, Ordering::SeqCst);
@@ -217,21 +217,21 @@ pub fn a_task_cancelled_in_the_block_leaves_everything_as_before_it(open: OpenBa
         assert!(poll(task.as_mut()).is_pending());
         entered.load(Ordering::SeqCst)
     });
-    assert_eq!((bench.available("user", "tpm"), bench.available("user", "slots")), (60, 1));
+    assert_eq!((fixture.available("user", "tpm"), fixture.available("user", "slots")), (60, 1));
     drop(task);
-    assert_eq!((bench.available("user", "tpm"), bench.available("user", "slots")), (100, 2));
+    assert_eq!((fixture.available("user", "tpm"), fixture.available("user", "slots")), (100, 2));
 }
 
-/// Any error, which is all that the blocks of the laws need.
+/// The error type of blocks in laws.
 pub type AnyError = Box<dyn std::error::Error + Send + Sync>;
 
 /// exception in the block: as before it, adjustments made earlier not applied.
 pub fn an_error_in_the_block_leaves_everything_as_before_it_adjustments_included(open: OpenBackend<'_>) {
-    let bench = LimiterFixture::new(open);
-    bench.create("parent", None);
-    bench.create("user", Some("parent"));
-    bench.set(Level::Resource(RESOURCE), [Limit::per_hour("tpm", 100), Limit::resource("slots", 2)]);
-    let call = bench.limiter.acquire("user", RESOURCE, demand! { tpm: 40 });
+    let fixture = LimiterFixture::new(open);
+    fixture.create("parent", None);
+    fixture.create("user", Some("parent"));
+    fixture.set(Level::Resource(RESOURCE), [Limit::per_hour("tpm", 100), Limit::resource("slots", 2)]);
+    let call = fixture.limiter.acquire("user", RESOURCE, demand! { tpm: 40 });
     let failed = call.run::<(), AnyError, _>(async |lease| {
         lease.adjust([("tpm", 30)])?;
         Err("the provider is down".into())
@@ -239,51 +239,55 @@ pub fn an_error_in_the_block_leaves_everything_as_before_it_adjustments_included
     let failed = block_on(failed);
     assert_eq!(failed.expect_err("the block failed").to_string(), "the provider is down");
     for entity in ["user", "parent"] {
-        assert_eq!((bench.available(entity, "tpm"), bench.available(entity, "slots")), (100, 2), "{entity}");
+        assert_eq!(
+            (fixture.available(entity, "tpm"), fixture.available(entity, "slots")),
+            (100, 2),
+            "{entity}"
+        );
     }
 }
 
 /// refund into a bucket that has refilled meanwhile: never above capacity.
 pub fn a_refund_into_a_bucket_that_has_refilled_meanwhile_never_goes_above_capacity(open: OpenBackend<'_>) {
-    let bench = LimiterFixture::new(open);
-    bench.set(Level::Resource(RESOURCE), [Limit::per_minute("tpm", 100)]);
-    let lease = bench.take("user", demand! { tpm: 80 }).expect("there is room");
-    bench.advance_ms(60_000);
+    let fixture = LimiterFixture::new(open);
+    fixture.set(Level::Resource(RESOURCE), [Limit::per_minute("tpm", 100)]);
+    let lease = fixture.take("user", demand! { tpm: 80 }).expect("there is room");
+    fixture.advance_ms(60_000);
     lease.settle(demand! { tpm: 0 }).wait().expect("a store that is there answers");
-    assert_eq!(bench.available("user", "tpm"), 100);
-    bench.spend("user", demand! { tpm: 100 });
-    bench.refusal("user", demand! { tpm: 1 });
+    assert_eq!(fixture.available("user", "tpm"), 100);
+    fixture.spend("user", demand! { tpm: 100 });
+    fixture.refusal("user", demand! { tpm: 1 });
 }
 
 /// entity deleted while a lease is open: leaving the block creates nothing.
 pub fn an_entity_deleted_while_a_lease_is_open_is_not_made_anew_by_its_end(open: OpenBackend<'_>) {
     for used in [0, 40, 90] {
-        let bench = LimiterFixture::new(open);
-        bench.create("user", None);
-        bench.set(Level::Resource(RESOURCE), [Limit::per_hour("tpm", 100)]);
-        let lease = bench.take("user", demand! { tpm: 40 }).expect("there is room");
-        bench.catalog().delete_entity("user").wait().expect("it is there");
+        let fixture = LimiterFixture::new(open);
+        fixture.create("user", None);
+        fixture.set(Level::Resource(RESOURCE), [Limit::per_hour("tpm", 100)]);
+        let lease = fixture.take("user", demand! { tpm: 40 }).expect("there is room");
+        fixture.catalog().delete_entity("user").wait().expect("it is there");
         lease.settle(demand! { tpm: used }).wait().expect("a store that is there answers");
         let left =
-            bench.backend.buckets(bench.catalog().namespace_id(), Scope::Entity("user"), None, 10).wait();
+            fixture.backend.buckets(fixture.catalog().namespace_id(), Scope::Entity("user"), None, 10).wait();
         assert_eq!(left.expect("a store that is there answers").items, [], "used {used}");
-        assert_eq!(bench.available("user", "tpm"), 100, "used {used}");
+        assert_eq!(fixture.available("user", "tpm"), 100, "used {used}");
     }
 }
 
 /// usage: 10 in the hour after midnight and 10 at 14 h: hours 10 and 10, day 20.
 pub fn ten_in_the_hour_after_midnight_and_ten_at_14_h_are_hours_of_10_and_a_day_of_20(open: OpenBackend<'_>) {
     const MIDNIGHT: Tick = Tick::from_secs(1_767_225_600);
-    let bench = LimiterFixture::new(open);
-    bench.set(Level::Resource(RESOURCE), [Limit::per_hour("tpm", 100)]);
+    let fixture = LimiterFixture::new(open);
+    fixture.set(Level::Resource(RESOURCE), [Limit::per_hour("tpm", 100)]);
     for hour in [0, 14] {
-        bench.hands.set(MIDNIGHT + tollgate_core::Span::from_secs(hour * 3_600 + 60));
-        let lease = bench.take("user", demand! { tpm: 15 }).expect("there is room");
+        fixture.clock.set(MIDNIGHT + tollgate_core::Span::from_secs(hour * 3_600 + 60));
+        let lease = fixture.take("user", demand! { tpm: 15 }).expect("there is room");
         lease.settle(demand! { tpm: 10 }).wait().expect("a store that is there answers");
     }
     let amounts = |window| {
         let query = UsageQuery::of_entity("user", window).resource(RESOURCE);
-        let page = bench.catalog().usage(query).wait().expect("a store that is there answers");
+        let page = fixture.catalog().usage(query).wait().expect("a store that is there answers");
         page.items.iter().map(|row| (row.start, row.amounts["tpm"], row.events)).collect::<Vec<_>>()
     };
     let two_pm = MIDNIGHT + tollgate_core::Span::from_secs(14 * 3_600);
@@ -322,21 +326,22 @@ pub fn two_namespaces_have_nothing_in_common_and_a_purge_leaves_nothing(open: Op
     assert_eq!(left.items, []);
     let buckets = backend.buckets(&id, Scope::All, None, 10).wait().expect("a store that is there answers");
     assert_eq!(buckets.items, []);
-    // A caller that still has the limiter of a purged namespace can make nothing in it any more.
+    // A limiter of a purged namespace can make nothing in it.
     assert!(limiters[0].acquire("other", RESOURCE, demand! { rpm: 1 }).wait().is_err());
     let status = limiters[1].available("user", RESOURCE).wait().expect("the other namespace is as it was");
     assert_eq!(status.available("rpm"), Some(0));
 }
 
-/// store away: block gives an error within the timeout; allow runs the body with a lease that says it is degraded.
+/// store unavailable: block returns an error within the timeout; allow runs the body with a lease that is degraded.
 pub fn an_unavailable_store_blocks_with_an_error_or_allows_with_a_degraded_lease(open: OpenBackend<'_>) {
-    let (outage, backend) = Outage::of(open_at(UNEVEN_START, open).1);
+    let (outage, backend) = StoreOutage::of(open_at(UNEVEN_START, open).1);
     let limiter = limiter_on(&backend, |builder| builder);
     let limits = built([Limit::per_hour("rpm", 1)]);
     limiter.catalog().set_limits(Level::Entity("user"), &limits).wait().expect("the store is there");
     let allowing = limiter_on(&backend, |builder| builder.on_unavailable(OnUnavailable::Allow));
     outage.begin();
-    let error = limiter.acquire("user", RESOURCE, demand! { rpm: 1 }).wait().expect_err("the store is away");
+    let error =
+        limiter.acquire("user", RESOURCE, demand! { rpm: 1 }).wait().expect_err("the store is unavailable");
     assert!(error.is_unavailable(), "{error}");
     for _ in 0..3 {
         let lease =
@@ -345,6 +350,6 @@ pub fn an_unavailable_store_blocks_with_an_error_or_allows_with_a_degraded_lease
         lease.settle(demand! { rpm: 1 }).wait().expect("there is nothing to write");
     }
     outage.end();
-    let standing = limiter.available("user", RESOURCE).wait().expect("the store is back");
-    assert_eq!(standing.available("rpm"), Some(1), "nothing was charged while the store was away");
+    let status = limiter.available("user", RESOURCE).wait().expect("the store is back");
+    assert_eq!(status.available("rpm"), Some(1), "nothing was charged while the store was unavailable");
 }

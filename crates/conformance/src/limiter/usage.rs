@@ -1,4 +1,4 @@
-//! Usage of entities and of those above them.
+//! Usage of entities and of their ancestors.
 
 use tollgate_catalog::{Level, UsageQuery, UsageRow, Window};
 use tollgate_core::{Limit, demand};
@@ -8,22 +8,22 @@ use super::fixture::RESOURCE;
 use crate::OpenBackend;
 
 /// A call that is charged to a key, its team and its organisation is one call and costs once in every sum over entities.
-/// Each of the three has it in its own usage, and the parents know that a child made it.
+/// Each of the three has it in its own usage, and the ancestors have it as a call of a child.
 pub fn a_sum_over_entities_counts_a_call_once(open: OpenBackend<'_>) {
-    let bench = LimiterFixture::new(open);
-    bench.set(Level::System, [Limit::per_hour("spend", 1_000)]);
-    bench.create("org", None);
-    bench.create("team", Some("org"));
-    bench.create("key", Some("team"));
-    bench.spend("key", demand! { spend: 10 });
-    // A team that calls by itself as well, in turn with its keys, and a lease that is settled with more and with less.
-    bench.spend("team", demand! { spend: 7 });
-    let more = bench.take("key", demand! { spend: 20 }).expect("there is room");
+    let fixture = LimiterFixture::new(open);
+    fixture.set(Level::System, [Limit::per_hour("spend", 1_000)]);
+    fixture.create("org", None);
+    fixture.create("team", Some("org"));
+    fixture.create("key", Some("team"));
+    fixture.spend("key", demand! { spend: 10 });
+    // A team that calls itself, too, in turn with its keys, and leases that are settled with more and with less.
+    fixture.spend("team", demand! { spend: 7 });
+    let more = fixture.take("key", demand! { spend: 20 }).expect("there is room");
     more.settle(demand! { spend: 25 }).wait().expect("a store that is there answers");
-    let less = bench.take("team", demand! { spend: 5 }).expect("there is room");
+    let less = fixture.take("team", demand! { spend: 5 }).expect("there is room");
     less.settle(demand! { spend: 1 }).wait().expect("a store that is there answers");
     let sums = |query: UsageQuery| {
-        let sum = bench.catalog().usage_summary(query).wait().expect("a store that is there answers");
+        let sum = fixture.catalog().usage_summary(query).wait().expect("a store that is there answers");
         (sum.events, sum.limits.get("spend").map_or(0, |spend| spend.total))
     };
     for window in [Window::Hour, Window::Day, Window::Month] {
@@ -33,7 +33,7 @@ pub fn a_sum_over_entities_counts_a_call_once(open: OpenBackend<'_>) {
             assert_eq!(sums(UsageQuery::of_entity(entity, window)), sum, "{entity} {window:?}");
         }
     }
-    let rows = bench.catalog().usage(UsageQuery::of_all_entities(Window::Day)).wait();
+    let rows = fixture.catalog().usage(UsageQuery::of_all_entities(Window::Day)).wait();
     let rows = rows.expect("a store that is there answers").items;
     let of_children = |row: &UsageRow| (row.child_events, row.child_amounts.get("spend").copied());
     let of_children: Vec<_> = rows.iter().map(|row| (row.entity.as_str(), of_children(row))).collect();
@@ -42,15 +42,15 @@ pub fn a_sum_over_entities_counts_a_call_once(open: OpenBackend<'_>) {
 
 /// A ticket that is settled elsewhere counts where it was taken: as the key's own call, and as a child's with its parents.
 pub fn a_ticket_is_counted_once_in_a_sum_over_entities(open: OpenBackend<'_>) {
-    let bench = LimiterFixture::new(open);
-    bench.set(Level::System, [Limit::per_hour("spend", 1_000)]);
-    bench.create("org", None);
-    bench.create("key", Some("org"));
-    let taken = bench.take("key", demand! { spend: 10 }).expect("there is room");
+    let fixture = LimiterFixture::new(open);
+    fixture.set(Level::System, [Limit::per_hour("spend", 1_000)]);
+    fixture.create("org", None);
+    fixture.create("key", Some("org"));
+    let taken = fixture.take("key", demand! { spend: 10 }).expect("there is room");
     let ticket = taken.into_ticket().wait().expect("it has one");
-    let redeemed = bench.limiter.redeem(&ticket).wait().expect("it is one");
+    let redeemed = fixture.limiter.redeem(&ticket).wait().expect("it is one");
     redeemed.settle(demand! { spend: 4 }).wait().expect("a store that is there answers");
-    let sum = bench.catalog().usage_summary(UsageQuery::of_all_entities(Window::Hour)).wait();
+    let sum = fixture.catalog().usage_summary(UsageQuery::of_all_entities(Window::Hour)).wait();
     let sum = sum.expect("a store that is there answers");
     assert_eq!((sum.events, sum.limits["spend"].total), (1, 4));
 }

@@ -1,4 +1,4 @@
-//! What holds of single records and of writes that are made together.
+//! Single records, and writes that are made together.
 
 use std::collections::BTreeSet;
 
@@ -25,7 +25,7 @@ pub(super) fn run<R: Records>(open: &impl Fn(Clock) -> R) {
     every_write_changes_the_revision(open);
 }
 
-/// One of every kind of value, at its edges.
+/// Returns a record with every kind of value, at its edges.
 fn rich_item() -> Item {
     let set: BTreeSet<String> = ["", "b", "ü"].map(String::from).into();
     let inner = Fields::from([("n".into(), Value::Int(-1)), ("null".into(), Value::Null)]);
@@ -168,13 +168,13 @@ fn one_failed_test_and_nothing_is_written<R: Records>(open: &impl Fn(Clock) -> R
 }
 
 fn an_expired_record_is_absent<R: Records>(open: &impl Fn(Clock) -> R) {
-    let (hands, store) = open_at(START, open);
+    let (clock, store) = open_at(START, open);
     let at = key("ns/A", "1");
     let item = Item::new(at.clone()).with("n", 5).indexed(Index::Children, "ns/P", "1");
     write(&store, &[put(Item { expires: Some(START + Span::from_secs(10)), ..item.clone() })]);
-    hands.advance(Span::from_micros(9_999_999));
+    clock.advance(Span::from_micros(9_999_999));
     assert!(get(&store, &at).is_some(), "it is there until then");
-    hands.advance(Span::from_micros(1));
+    clock.advance(Span::from_micros(1));
     assert_eq!(get(&store, &at), None);
     assert_eq!(query_all(&store, &Query::all("ns/A")), []);
     for (index, partition) in [(Index::Children, "ns/P"), (Index::Namespace, "ns")] {

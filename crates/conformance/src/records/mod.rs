@@ -42,7 +42,7 @@ fn get<R: Records>(store: &R, key: &ItemKey) -> Option<Item> {
     found.into_iter().next().flatten().map(sorted)
 }
 
-/// Places in indexes come in no order.
+/// Sorts the index entries of a record, which have no order.
 fn sorted(mut item: Item) -> Item {
     item.indexed.sort();
     item
@@ -52,12 +52,12 @@ fn is_bad_call<T>(result: &Result<T, RecordsError>) -> bool {
     matches!(result, Err(RecordsError::Store(StoreError::BadCall(_))))
 }
 
-/// All pages of a query, one after the other.
+/// Reads all pages of a query.
 pub(crate) fn query_all<R: Records>(store: &R, query: &Query) -> Vec<Item> {
     all_pages(query, |query| store.query(query).wait()).into_iter().map(sorted).collect()
 }
 
-/// All pages of an index, one after the other.
+/// Reads all pages of an index.
 pub(crate) fn find_all<R: Records>(store: &R, index: Index, query: &Query) -> Vec<ItemKey> {
     all_pages(query, |query| store.find(index, query).wait())
 }

@@ -1,4 +1,4 @@
-//! What a store of records must equal: a plain map, with every change written out.
+//! The model of a store of records: a map.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -15,7 +15,7 @@ impl RecordsModel {
         self.items.get(key).filter(|item| item.expires.is_none_or(|expires| expires > now))
     }
 
-    /// Makes the writes, or names all those whose tests fail.
+    /// Makes the writes, or returns the indexes of those whose tests fail.
     pub(super) fn write(&mut self, writes: &[Write], now: Tick) -> Vec<usize> {
         let fails = |write: &Write| !write.tests().iter().all(|test| self.holds(write.key(), test, now));
         let failing: Vec<usize> = (0..writes.len()).filter(|index| fails(&writes[*index])).collect();
@@ -54,7 +54,7 @@ impl RecordsModel {
         }
     }
 
-    /// All records of a query, without its pages.
+    /// Returns all records of a query, in one page.
     pub(super) fn query(&self, query: &Query, now: Tick) -> Vec<Item> {
         let is_wanted =
             |key: &&ItemKey| key.partition == query.partition && key.sort.starts_with(&query.prefix);
@@ -66,7 +66,7 @@ impl RecordsModel {
         all
     }
 
-    /// The sort keys of an index and the records that have them, in order.
+    /// Returns the sort keys of an index with their records, in order.
     pub(super) fn find(&self, index: Index, query: &Query, now: Tick) -> Vec<(String, ItemKey)> {
         let mut found = Vec::new();
         for item in self.items.keys().filter_map(|key| self.get(key, now)) {

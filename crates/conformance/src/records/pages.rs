@@ -1,4 +1,4 @@
-//! What holds of partitions, indexes and the pages they are read in.
+//! Partitions, indexes, and the pages they are read in.
 
 use tollgate_store::Clock;
 use tollgate_store::records::{Change, Index, Item, ItemKey, PAGE_MAX, Page, Query, Records, Write};
@@ -39,7 +39,7 @@ fn sort_keys_are_in_the_order_of_their_bytes<R: Records>(open: &impl Fn(Clock) -
     assert!(sorts(&store, &newest).into_iter().rev().eq(in_order));
 }
 
-/// Where a prefix becomes a pattern or a range, these are its signs and its edges.
+/// These are the wildcards and the edges where a store turns a prefix into a pattern or a range.
 fn a_prefix_is_matched_literally<R: Records>(open: &impl Fn(Clock) -> R) {
     let store = open_at_start(open);
     let last = "a\u{10FFFF}";
@@ -82,7 +82,7 @@ fn pages_follow_each_other_in_both_directions<R: Records>(open: &impl Fn(Clock) 
     }
 }
 
-/// One page, and the same query for the next.
+/// Reads one page, and moves the query to the next.
 fn page<R: Records>(store: &R, query: &mut Query) -> Vec<String> {
     let Page { items, next } = store.query(query).wait().expect("a store that is there answers");
     query.after = next;
@@ -96,7 +96,7 @@ fn records_made_or_deleted_between_pages_move_no_other<R: Records>(open: &impl F
         let mut query = Query { limit: 2, newest_first, ..Query::all("ns/A") };
         let mut read = page(&store, &mut query);
         assert_eq!(read.len(), 2);
-        // The last that was read goes, and others come before and behind it.
+        // The last that was read is deleted, and others are made before and behind it.
         let last = read[1].clone();
         write(&store, &[Write::Delete(key("ns/A", &last), vec![])]);
         fill(&store, "ns/A", &["a", "m"]);
@@ -169,7 +169,7 @@ fn a_namespace_has_all_its_records_and_no_others<R: Records>(open: &impl Fn(Cloc
     for limit in [1, 3, 100] {
         let expected = ["ns/A 1", "ns/A 2", "ns/AB 1", "ns/AB 2", "ns/B 1", "ns/B 2"];
         let mut all = partitions("", limit);
-        // Records of one partition may come in any order: they have one place in the index.
+        // Records of one partition may come in any order: they have the same sort key in the index.
         all.sort_unstable();
         assert_eq!(all, expected, "in pages of {limit}");
         assert_eq!(partitions("ns/A", limit).len(), 4);

@@ -1,4 +1,4 @@
-//! What holds of records that many write at once.
+//! Records that several threads write.
 
 use std::sync::Barrier;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -12,7 +12,7 @@ use crate::fixture::open_at_start;
 const THREADS: usize = 8;
 const ROUNDS: usize = 50;
 
-/// How often two records are looked at while others write them.
+/// How often two records are read while other threads write them.
 const LOOKS: usize = 300;
 
 pub(super) fn run<R: Records>(open: &impl Fn(Clock) -> R) {
@@ -22,7 +22,7 @@ pub(super) fn run<R: Records>(open: &impl Fn(Clock) -> R) {
     a_transfer_is_never_seen_half_done(open);
 }
 
-/// Runs `run` in threads that start together.
+/// Runs `run` in threads that start together, and returns what they return.
 fn together<T: Send>(threads: usize, run: impl Fn(usize) -> T + Sync) -> Vec<T> {
     let start = Barrier::new(threads);
     std::thread::scope(|scope| {
@@ -104,7 +104,7 @@ fn a_transfer_is_never_seen_half_done<R: Records>(open: &impl Fn(Clock) -> R) {
             while looks.fetch_add(1, Ordering::SeqCst) < LOOKS {
                 let found = store.get_many(&accounts).wait().expect("a store that is there answers");
                 let sum: i64 = found.iter().flatten().filter_map(|item| item.int("n")).sum();
-                // The threads that wait for the looks are released before this one fails.
+                // The threads that wait for the reads are released before this one fails.
                 if sum != 200 {
                     looks.store(LOOKS, Ordering::SeqCst);
                     panic!("a transfer was seen half done: {sum} in all");

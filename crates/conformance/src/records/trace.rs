@@ -1,4 +1,4 @@
-//! Random traces of writes and reads on a store of records and on a plain map.
+//! Random traces of writes and reads on a store of records and on its model.
 
 use tollgate_core::{Span, Tick};
 use tollgate_store::records::{
@@ -21,18 +21,18 @@ struct RecordsTrace<R> {
     seed: u64,
     step: u64,
     random: Random,
-    hands: ManualClock,
+    clock: ManualClock,
     store: R,
     model: RecordsModel,
 }
 
 pub(super) fn run<R: Records>(seed: u64, open: &impl Fn(Clock) -> R) {
-    let (hands, store) = open_at(START, open);
+    let (clock, store) = open_at(START, open);
     let mut trace = RecordsTrace {
         seed,
         step: 0,
         random: Random::new(seed),
-        hands,
+        clock,
         store,
         model: RecordsModel::default(),
     };
@@ -45,7 +45,7 @@ pub(super) fn run<R: Records>(seed: u64, open: &impl Fn(Clock) -> R) {
 impl<R: Records> RecordsTrace<R> {
     fn step(&mut self) {
         if self.random.one_in(3) {
-            self.hands.advance(Span::from_secs(self.random.below(4)));
+            self.clock.advance(Span::from_secs(self.random.below(4)));
         }
         self.write();
         self.compare_records();
@@ -54,7 +54,7 @@ impl<R: Records> RecordsTrace<R> {
     }
 
     fn context(&self) -> String {
-        format!("TOLLGATE_SEED={}, step {}, at {:?}", self.seed, self.step, self.hands.now())
+        format!("TOLLGATE_SEED={}, step {}, at {:?}", self.seed, self.step, self.clock.now())
     }
 
     fn write(&mut self) {
@@ -65,7 +65,7 @@ impl<R: Records> RecordsTrace<R> {
                 writes.push(self.random_write(key));
             }
         }
-        let failing = self.model.write(&writes, self.hands.now());
+        let failing = self.model.write(&writes, self.clock.now());
         let context = self.context();
         match self.store.write(&writes).wait() {
             Ok(()) => assert_eq!(failing, [0; 0], "{context}: tests failed, but it wrote {writes:?}"),
@@ -116,10 +116,10 @@ impl<R: Records> RecordsTrace<R> {
     }
 
     fn random_expiry(&mut self) -> Option<Tick> {
-        self.random.one_in(3).then(|| self.hands.now() + Span::from_secs(self.random.below(12)))
+        self.random.one_in(3).then(|| self.clock.now() + Span::from_secs(self.random.below(12)))
     }
 
-    /// Changes of different kinds, each to something of its own: what two changes to one field mean is not said.
+    /// Returns changes to different fields: two changes to one field have no defined meaning.
     fn random_changes(&mut self) -> Vec<Change> {
         let (member, index) = (self.random.pick(&SORTS).to_string(), self.random.pick(&INDEXES));
         let (includes, places) = (self.random.one_in(2), self.random.one_in(2));
@@ -144,7 +144,7 @@ impl<R: Records> RecordsTrace<R> {
             .iter()
             .flat_map(|partition| SORTS.map(|sort| ItemKey::new(*partition, sort)))
             .collect();
-        let now = self.hands.now();
+        let now = self.clock.now();
         let expected: Vec<_> = keys.iter().map(|key| self.model.get(key, now).cloned().map(sorted)).collect();
         let found = self.store.get_many(&keys).wait().expect("a store that is there answers");
         let found: Vec<_> = found.into_iter().map(|item| item.map(sorted)).collect();
@@ -160,12 +160,12 @@ impl<R: Records> RecordsTrace<R> {
     fn compare_queries(&mut self) {
         let partition = self.random.pick(&PARTITIONS);
         let query = self.random_query(partition);
-        let expected = self.model.query(&query, self.hands.now());
+        let expected = self.model.query(&query, self.clock.now());
         let expected: Vec<Item> = expected.into_iter().map(sorted).collect();
         assert_eq!(query_all(&self.store, &query), expected, "{}: {query:?}", self.context());
     }
 
-    /// Records at the same place may come in any order, but only there.
+    /// Compares an index. Records with equal sort keys may come in any order, and no others.
     fn compare_indexes(&mut self) {
         let index = self.random.pick(&[Index::Children, Index::Resource, Index::Custom, Index::Namespace]);
         let query = match index {
@@ -178,7 +178,7 @@ impl<R: Records> RecordsTrace<R> {
                 self.random_query(partition)
             }
         };
-        let expected = self.model.find(index, &query, self.hands.now());
+        let expected = self.model.find(index, &query, self.clock.now());
         let found = find_all(&self.store, index, &query);
         let sort_of = |key: &ItemKey| expected.iter().find(|(_, other)| other == key).map(|(sort, _)| sort);
         let sorts: Vec<_> = found.iter().map(sort_of).collect();

@@ -20,10 +20,9 @@ fn cool_down(set: &LimitSet, duration: Duration) {
     set.cool_down(duration).wait().expect("a store that is there answers");
 }
 
-/// The provider said "not now".
 pub fn a_cooldown_stops_all_callers_to_the_microsecond(open: OpenSetStore<'_>) {
-    let bench = SetFixture::new(open);
-    let set = bench.set([Limit::per_minute("rpm", 100), Limit::resource("slots", 5)]);
+    let fixture = SetFixture::new(open);
+    let set = fixture.set([Limit::per_minute("rpm", 100), Limit::resource("slots", 5)]);
     let held = take(&set, demand! { rpm: 1 }).expect("none lasts");
     cool_down(&set, 10 * SECOND);
     let denied = denial(&set, demand! { rpm: 1 });
@@ -32,20 +31,20 @@ pub fn a_cooldown_stops_all_callers_to_the_microsecond(open: OpenSetStore<'_>) {
     assert_eq!(cooling(&set), Some(10_000_000));
     held.settle(demand! { rpm: 0 }).wait().expect("leases end as ever");
     assert_eq!((available(&set, "rpm"), available(&set, "slots")), (100, 5));
-    assert!(set.acquire(demand! { rpm: 1 }).timeout(9 * SECOND).wait().is_err(), "told at once");
-    bench.hands.set(UNEVEN_START + Span::from_micros(9_999_999));
+    assert!(set.acquire(demand! { rpm: 1 }).timeout(9 * SECOND).wait().is_err(), "it fails at once");
+    fixture.clock.set(UNEVEN_START + Span::from_micros(9_999_999));
     assert!(take(&set, demand! { rpm: 1 }).is_none());
-    bench.hands.set(UNEVEN_START + Span::from_secs(10));
+    fixture.clock.set(UNEVEN_START + Span::from_secs(10));
     assert!(take(&set, demand! { rpm: 1 }).is_some());
     assert_eq!(cooling(&set), None);
 }
 
 /// A caller that later asks for less does not override the longer cooldown.
 pub fn a_cooldown_is_extended_and_never_shortened_and_can_be_ended(open: OpenSetStore<'_>) {
-    let bench = SetFixture::new(open);
-    let set = bench.set([Limit::per_minute("rpm", 100)]);
+    let fixture = SetFixture::new(open);
+    let set = fixture.set([Limit::per_minute("rpm", 100)]);
     cool_down(&set, 10 * SECOND);
-    bench.advance_ms(2_000);
+    fixture.advance_ms(2_000);
     cool_down(&set, SECOND);
     assert_eq!(cooling(&set), Some(10_000_000));
     cool_down(&set, 20 * SECOND);
@@ -56,48 +55,46 @@ pub fn a_cooldown_is_extended_and_never_shortened_and_can_be_ended(open: OpenSet
     assert_eq!((cooling(&set), count(&set, demand! { rpm: 100 })), (None, 1));
 }
 
-/// And when it is ended, at once.
+/// A cooldown that is ended early admits waiters at once.
 pub fn a_waiter_is_admitted_when_the_cooldown_is_over(open: OpenSetStore<'_>) {
-    let bench = SetFixture::new(open);
-    let set = bench.set([Limit::per_minute("rpm", 100)]);
+    let fixture = SetFixture::new(open);
+    let set = fixture.set([Limit::per_minute("rpm", 100)]);
     cool_down(&set, 10 * SECOND);
-    let mut first = bench.wait_for(&set, demand! { rpm: 1 });
-    let mut second = bench.wait_for(&set, demand! { rpm: 1 });
-    bench.advance_ms(9_999);
+    let mut first = fixture.wait_for(&set, demand! { rpm: 1 });
+    let mut second = fixture.wait_for(&set, demand! { rpm: 1 });
+    fixture.advance_ms(9_999);
     first.still_waits();
-    bench.advance_ms(1);
+    fixture.advance_ms(1);
     assert!(first.answer().is_ok() && second.answer().is_ok());
     cool_down(&set, 10 * SECOND);
-    let mut third = bench.wait_for(&set, demand! { rpm: 1 });
+    let mut third = fixture.wait_for(&set, demand! { rpm: 1 });
     set.end_cool_down().wait().expect("a store that is there answers");
     assert!(third.answer().is_ok());
 }
 
-/// What was used is carried over.
+/// The usage is carried over.
 pub fn lowered_limits_clamp_and_raised_ones_mint_nothing(open: OpenSetStore<'_>) {
-    let bench = SetFixture::new(open);
-    let set = bench.set([Limit::per_minute("rpm", 1_000)]);
+    let fixture = SetFixture::new(open);
+    let set = fixture.set([Limit::per_minute("rpm", 1_000)]);
     spend(&set, demand! { rpm: 1 });
     set.replace(Limit::per_minute("rpm", 10)).wait().expect("it fits the set");
     assert_eq!((available(&set, "rpm"), set.limits()[0].capacity()), (10, 10));
     assert!(set.try_acquire(demand! { rpm: 50 }).wait().is_err(), "it can never fit");
     set.replace(Limit::per_minute("rpm", 1_000)).wait().expect("it fits the set");
     assert_eq!(available(&set, "rpm"), 10);
-    bench.advance_ms(600);
+    fixture.advance_ms(600);
     assert_eq!(available(&set, "rpm"), 20, "it refills at the new rate");
 }
 
-/// At once.
 pub fn raised_limits_admit_waiters(open: OpenSetStore<'_>) {
-    let bench = SetFixture::new(open);
-    let set = bench.set([Limit::per_hour("rph", 10), Limit::resource("slots", 1)]);
+    let fixture = SetFixture::new(open);
+    let set = fixture.set([Limit::per_hour("rph", 10), Limit::resource("slots", 1)]);
     let _held = take(&set, demand! { rph: 1 }).expect("it fits");
-    let mut waiting = bench.wait_for(&set, demand! { rph: 1 });
+    let mut waiting = fixture.wait_for(&set, demand! { rph: 1 });
     set.replace(Limit::resource("slots", 2)).wait().expect("it fits the set");
     assert!(waiting.answer().is_ok());
 }
 
-/// And nothing changes.
 pub fn a_limit_that_does_not_fit_is_not_replaced(open: OpenSetStore<'_>) {
     let set = SetFixture::new(open).set([Limit::per_minute("rpm", 10)]);
     let why = |limit: LimitBuilder| match set.replace(limit).wait() {
@@ -110,7 +107,7 @@ pub fn a_limit_that_does_not_fit_is_not_replaced(open: OpenSetStore<'_>) {
     assert_eq!(available(&set, "rpm"), 10);
 }
 
-/// No hidden limit in a status, a denial, or the limits.
+/// No hidden limit is in a status, a denial, or the limits.
 pub fn a_peek_shows_the_limits_of_the_set_and_no_others(open: OpenSetStore<'_>) {
     let set = SetFixture::new(open).set([Limit::per_minute("rpm", 10), Limit::resource("slots", 2)]);
     spend(&set, demand! { rpm: 10 });
@@ -121,14 +118,14 @@ pub fn a_peek_shows_the_limits_of_the_set_and_no_others(open: OpenSetStore<'_>) 
     assert_eq!(set.limits().iter().map(|limit| limit.name().as_str()).collect::<Vec<_>>(), ["rpm", "slots"]);
 }
 
-/// A waiter passes that was short of it, and what was held of it does not matter any more.
+/// A waiter that was short of it is admitted, and what is held of it does not matter.
 pub fn a_removed_limit_refuses_nothing_any_more(open: OpenSetStore<'_>) {
-    let bench = SetFixture::new(open);
+    let fixture = SetFixture::new(open);
     let quota = Limit::quota("spend", 1, Duration::from_secs(86_400));
     let set =
-        bench.set([Limit::per_day("rpd", 1), quota, Limit::resource("slots", 1), Limit::per_day("tpd", 9)]);
+        fixture.set([Limit::per_day("rpd", 1), quota, Limit::resource("slots", 1), Limit::per_day("tpd", 9)]);
     let held = take(&set, demand! { rpd: 1, spend: 1, tpd: 1 }).expect("it fits");
-    let mut waiting = bench.wait_for(&set, demand! { rpd: 1, spend: 1, tpd: 1 });
+    let mut waiting = fixture.wait_for(&set, demand! { rpd: 1, spend: 1, tpd: 1 });
     for name in ["rpd", "spend", "slots"] {
         waiting.still_waits();
         set.remove(name).wait().expect("the limit is there");

@@ -1,4 +1,4 @@
-//! What a law works on: sets on a store of its own, or on none, by a manual clock.
+//! The fixture of a law: sets on its own store, or on no store, with a manual clock.
 
 use std::pin::Pin;
 use std::sync::{Arc, Mutex};
@@ -15,46 +15,46 @@ use crate::poll::{block_on, poll, until};
 /// Opens a store that goes by the clock it is given, and that no other law uses; `None` for sets in no store.
 pub type OpenSetStore<'a> = &'a dyn Fn(Clock) -> Option<Arc<dyn Backend>>;
 
-/// A store, if there is one, and the clock that it goes by.
+/// A store, if there is one, with its manual clock.
 pub struct SetFixture {
-    /// Turns the clock.
-    pub hands: ManualClock,
+    /// The clock of the store.
+    pub clock: ManualClock,
     /// The store.
     pub backend: Option<Arc<dyn Backend>>,
 }
 
 impl SetFixture {
-    /// A fresh store.
+    /// Opens a store.
     pub fn new(open: OpenSetStore<'_>) -> SetFixture {
-        let (hands, backend) = open_at(UNEVEN_START, open);
-        SetFixture { hands, backend }
+        let (clock, backend) = open_at(UNEVEN_START, open);
+        SetFixture { clock, backend }
     }
 
-    /// A set of these limits.
+    /// Returns a set of these limits.
     pub fn set<const N: usize>(&self, limits: [LimitBuilder; N]) -> LimitSet {
         self.builder("law", limits).build().expect("the limits of a law are valid")
     }
 
-    /// The same, with more to say about it.
+    /// Does the same with settings.
     pub fn builder<const N: usize>(&self, name: &str, limits: [LimitBuilder; N]) -> LimitSetBuilder {
         let builder = LimitSet::builder().limits(limits).store_timeout(FOREVER);
         match &self.backend {
             Some(backend) => builder.store(Arc::clone(backend)).name(name),
-            None => builder.clock(self.hands.clock()),
+            None => builder.clock(self.clock.clock()),
         }
     }
 
-    /// A checker.
+    /// Returns a checker.
     pub fn checker(&self) -> Checker {
         match &self.backend {
             Some(backend) => Checker::in_store(Arc::clone(backend), "checks").store_timeout(FOREVER),
-            None => Checker::in_memory(&Memory::builder().clock(self.hands.clock()).build(), "checks"),
+            None => Checker::in_memory(&Memory::builder().clock(self.clock.clock()).build(), "checks"),
         }
     }
 
     /// Moves the clock forward.
     pub fn advance_ms(&self, millis: u64) {
-        self.hands.advance(Span::from_millis(millis));
+        self.clock.advance(Span::from_millis(millis));
     }
 
     /// Begins to wait for a demand on a set, which does not fit.
@@ -97,36 +97,36 @@ impl SetFixture {
     }
 }
 
-/// The lease, if the demand is admitted now.
+/// Returns the lease, if the demand is admitted now.
 pub(super) fn take(set: &LimitSet, demand: impl AsDemand) -> Option<Lease<'_>> {
     set.try_acquire(demand).wait().expect("the demand of a law is valid").admitted()
 }
 
-/// Takes a demand that must be admitted, and keeps it taken, resources aside.
+/// Takes a demand, which must be admitted, and keeps all but the resources.
 pub(super) fn spend(set: &LimitSet, demand: impl AsDemand) {
     let before = free(set);
     drop(take(set, demand).expect("there is room"));
-    // What it held is given back in the background, and may take a moment.
+    // Resources are released in the background, which may take a moment.
     until(|| free(set) == before);
 }
 
-/// What is free of every resource.
+/// Returns what is free of every resource.
 fn free(set: &LimitSet) -> Vec<i64> {
     let status = set.peek().wait().expect("a store that is there answers");
     status.limits.iter().filter(|it| it.limit().is_resource()).map(|it| it.available()).collect()
 }
 
-/// Why a demand is denied that must be.
+/// Returns the denial of a demand, which must be denied.
 pub(super) fn denial(set: &LimitSet, demand: impl AsDemand) -> Denial {
     set.try_acquire(demand).wait().expect("the demand of a law is valid").denied().expect("it is denied")
 }
 
-/// How many demands like this are admitted now, one after the other.
+/// Returns how many demands like this are admitted now, one after the other.
 pub(super) fn count(set: &LimitSet, demand: impl AsDemand) -> usize {
     std::iter::from_fn(|| take(set, &demand)).count()
 }
 
-/// How much could be had of a limit now.
+/// Returns what is available of a limit.
 pub(super) fn available(set: &LimitSet, limit: &str) -> i64 {
     let status = set.peek().wait().expect("a store that is there answers");
     status.limit(limit).expect("the limit is there").available()
@@ -140,7 +140,7 @@ impl<T> WaitingTask<'_, T> {
         poll(self.0.as_mut())
     }
 
-    /// It has every chance to be admitted, and is not.
+    /// Asserts that it is not admitted, though it has every chance to be.
     pub(super) fn still_waits(&mut self) {
         for _ in 0..20 {
             assert!(self.poll().is_pending(), "it does not fit");
@@ -148,7 +148,7 @@ impl<T> WaitingTask<'_, T> {
         }
     }
 
-    /// What comes of it, which is to come now.
+    /// Returns the result, which must come now.
     pub(super) fn answer(&mut self) -> T {
         block_on(self.0.as_mut())
     }
@@ -159,19 +159,19 @@ pub(super) fn queued(set: &LimitSet) -> usize {
     set.peek().wait().expect("a store that is there answers").waiting
 }
 
-/// What an observer heard, in order.
+/// The events that an observer got, in order.
 #[derive(Clone, Default)]
 pub(super) struct RecordingObserver(Arc<Mutex<Vec<String>>>);
 
 impl RecordingObserver {
-    /// An observer that writes down every event.
+    /// Returns an observer that records every event.
     pub(super) fn observer(&self) -> impl Fn(&Event<'_>) + Send + Sync + 'static {
-        let heard = Arc::clone(&self.0);
-        move |event| heard.lock().expect("nobody panics while it listens").push(format!("{event:?}"))
+        let recorded = Arc::clone(&self.0);
+        move |event| recorded.lock().expect("no observer panics").push(format!("{event:?}"))
     }
 
-    /// What was heard since the last time.
+    /// Returns the events since the last call.
     pub(super) fn take(&self) -> Vec<String> {
-        std::mem::take(&mut *self.0.lock().expect("nobody panics while it listens"))
+        std::mem::take(&mut *self.0.lock().expect("no observer panics"))
     }
 }

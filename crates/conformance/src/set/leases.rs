@@ -1,4 +1,4 @@
-//! What a lease holds, and how it ends.
+//! Leases: what they hold, and how they end.
 
 use std::cell::Cell;
 use std::future::Future;
@@ -13,18 +13,18 @@ use super::fixture::{RecordingObserver, available, count, denial, spend, take};
 use super::{OpenSetStore, SetFixture};
 use crate::poll::{block_on, eventually, until};
 
-fn api(bench: &SetFixture) -> LimitSet {
-    bench.set([Limit::per_minute("rpm", 10), Limit::per_minute("tpm", 1_000), Limit::resource("slots", 4)])
+fn api(fixture: &SetFixture) -> LimitSet {
+    fixture.set([Limit::per_minute("rpm", 10), Limit::per_minute("tpm", 1_000), Limit::resource("slots", 4)])
 }
 
 fn left(set: &LimitSet) -> [i64; 3] {
     ["rpm", "tpm", "slots"].map(|limit| available(set, limit))
 }
 
-/// Of the promised numbers: 1,000 in debt, and the next waits for all of it.
+/// The set is 1,000 in debt, and the next demand waits for all of it.
 pub fn less_than_taken_is_refunded_and_more_is_debt(open: OpenSetStore<'_>) {
-    let bench = SetFixture::new(open);
-    let set = api(&bench);
+    let fixture = SetFixture::new(open);
+    let set = api(&fixture);
     let lease = take(&set, demand! { rpm: 1, tpm: 400 }).expect("it fits");
     assert_eq!(left(&set), [9, 600, 3]);
     lease.settle(demand! { rpm: 1, tpm: 150 }).wait().expect("the report is valid");
@@ -33,13 +33,13 @@ pub fn less_than_taken_is_refunded_and_more_is_debt(open: OpenSetStore<'_>) {
     lease.settle(demand! { tpm: 1_850 }).wait().expect("the report is valid");
     assert_eq!(left(&set), [8, -1_000, 4]);
     assert_eq!(denial(&set, demand! { tpm: 1 }).wait(), Some(Duration::from_millis(60_060)));
-    bench.advance_ms(60_059);
+    fixture.advance_ms(60_059);
     assert!(take(&set, demand! { tpm: 1 }).is_none());
-    bench.advance_ms(1);
+    fixture.advance_ms(1);
     assert!(take(&set, demand! { tpm: 1 }).is_some());
 }
 
-/// The call may well have been made.
+/// The call may have been made.
 pub fn a_dropped_lease_stays_charged_and_its_resources_are_free(open: OpenSetStore<'_>) {
     let set = api(&SetFixture::new(open));
     drop(take(&set, demand! { rpm: 2, tpm: 300, slots: 3 }).expect("it fits"));
@@ -52,17 +52,16 @@ pub fn a_dropped_lease_stays_charged_and_its_resources_are_free(open: OpenSetSto
     assert_eq!(left(&set), [7, 600, 4], "what was reported counts");
 }
 
-/// For callers who know that nothing happened.
 pub fn a_policy_refunds_dropped_leases(open: OpenSetStore<'_>) {
-    let bench = SetFixture::new(open);
-    let builder = bench.builder("law", [Limit::per_minute("tpm", 1_000), Limit::resource("slots", 4)]);
+    let fixture = SetFixture::new(open);
+    let builder = fixture.builder("law", [Limit::per_minute("tpm", 1_000), Limit::resource("slots", 4)]);
     let set = builder.on_drop(OnDrop::Refund).build().expect("it is valid");
     drop(take(&set, demand! { tpm: 300 }).expect("it fits").into_owned());
     until(|| available(&set, "tpm") == 1_000);
     assert_eq!(available(&set, "slots"), 4);
 }
 
-/// What was not reported counts as it was taken, and a lease says what that is.
+/// The lease lists the limits that were not reported.
 pub fn a_committed_lease_counts_as_reported_and_otherwise_as_taken(open: OpenSetStore<'_>) {
     let set = api(&SetFixture::new(open));
     let unreported = |lease: &Lease<'_>| {
@@ -114,10 +113,10 @@ pub fn consume_takes_more_or_nothing_and_is_held_like_the_rest(open: OpenSetStor
     until(|| left(&set) == [10, 200, 4]);
 }
 
-/// What was reported counts though the lease is dropped, and then so does what it consumed.
+/// A report counts though the lease is dropped, and then the consumption counts, too.
 pub fn a_reported_lease_that_is_dropped_keeps_what_it_consumed(open: OpenSetStore<'_>) {
-    let bench = SetFixture::new(open);
-    let builder = bench.builder("law", [Limit::per_minute("tpm", 1_000)]).on_drop(OnDrop::Refund);
+    let fixture = SetFixture::new(open);
+    let builder = fixture.builder("law", [Limit::per_minute("tpm", 1_000)]).on_drop(OnDrop::Refund);
     let set = builder.build().expect("it is valid");
     for (is_reported, left) in [(false, 1_000), (true, 500)] {
         let mut lease = take(&set, demand! { tpm: 300 }).expect("it fits");
@@ -132,21 +131,21 @@ pub fn a_reported_lease_that_is_dropped_keeps_what_it_consumed(open: OpenSetStor
 
 /// A heartbeat keeps all that the lease holds.
 pub fn a_heartbeat_keeps_consumed_resources(open: OpenSetStore<'_>) {
-    let bench = SetFixture::new(open);
-    let builder = bench.builder("law", [Limit::resource("slots", 2)]).heartbeats(Heartbeats::Manual);
+    let fixture = SetFixture::new(open);
+    let builder = fixture.builder("law", [Limit::resource("slots", 2)]).heartbeats(Heartbeats::Manual);
     let set = builder.lease_ttl(Duration::from_secs(10)).build().expect("it is valid");
     let mut lease = take(&set, demand! { slots: 1 }).expect("it fits");
     lease.consume(demand! { slots: 1 }).wait().expect("it fits");
     for _ in 0..3 {
-        bench.advance_ms(9_000);
+        fixture.advance_ms(9_000);
         assert!(lease.heartbeat().wait().expect("a store that is there answers") && !lease.lost());
         assert_eq!(available(&set, "slots"), 0);
     }
-    bench.advance_ms(10_000);
+    fixture.advance_ms(10_000);
     assert!(!lease.heartbeat().wait().expect("a store that is there answers"));
 }
 
-/// A block of work that fails or is cancelled gives everything back, also what was reported and consumed.
+/// The lease is refunded, with what was reported and consumed.
 pub fn a_block_that_fails_or_is_cancelled_gives_everything_back(open: OpenSetStore<'_>) {
     let set = api(&SetFixture::new(open));
     type AnyError = Box<dyn std::error::Error>;
@@ -182,7 +181,7 @@ pub fn a_block_that_fails_or_is_cancelled_gives_everything_back(open: OpenSetSto
     assert_eq!(left(&set), [9, 950, 4]);
 }
 
-/// Settled, committed, cancelled or dropped, awaited or not.
+/// A lease is settled, committed, cancelled or dropped, awaited or not.
 pub fn however_a_lease_ends_it_counts_once(open: OpenSetStore<'_>) {
     let set = api(&SetFixture::new(open));
     let lease = || take(&set, demand! { rpm: 1, tpm: 100, slots: 2 }).expect("it fits");
@@ -191,15 +190,15 @@ pub fn however_a_lease_ends_it_counts_once(open: OpenSetStore<'_>) {
     let held = lease();
     lease().settle(demand! { rpm: 1, tpm: 50 }).wait().expect("the report is valid");
     assert_eq!(left(&set), [8, 850, 2], "the other's are still held");
-    // Sent when it returns, also if the caller does not wait for the answer.
+    // It is sent when `settle` returns, also if the caller does not wait for the answer.
     drop(held.settle(demand! { rpm: 0, tpm: 0 }));
     until(|| left(&set) == [9, 950, 4]);
 }
 
-/// 0 to what was taken.
+/// A report is 0 to what was taken.
 pub fn calls_are_counted_without_being_named_and_not_reported_beyond(open: OpenSetStore<'_>) {
-    let bench = SetFixture::new(open);
-    let set = bench.set([Limit::calls(10, Duration::from_secs(60)), Limit::per_minute("tpm", 1_000)]);
+    let fixture = SetFixture::new(open);
+    let set = fixture.set([Limit::calls(10, Duration::from_secs(60)), Limit::per_minute("tpm", 1_000)]);
     let lease = take(&set, demand! { tpm: 100 }).expect("it fits");
     assert_eq!(lease.reserved("call_count"), Some(1));
     let error = lease.settle(demand! { call_count: 2, tpm: 40 }).wait().expect_err("that is too many");
@@ -209,15 +208,15 @@ pub fn calls_are_counted_without_being_named_and_not_reported_beyond(open: OpenS
     assert!(matches!(none, AcquireError::Demand(DemandError::MissingAmount { .. })), "{none}");
 }
 
-/// A typo is an error; where the same code runs with some limits switched off, the set says so.
+/// `skip_unknown` is for code that runs with some limits left out.
 pub fn names_that_are_no_limits_are_errors_unless_the_set_skips_them(open: OpenSetStore<'_>) {
-    let (bench, ears) = (SetFixture::new(open), RecordingObserver::default());
+    let (fixture, events) = (SetFixture::new(open), RecordingObserver::default());
     let limits = || [Limit::per_minute("rpm", 10)];
-    let skipping = bench.builder("one", limits()).observer(ears.observer()).skip_unknown();
+    let skipping = fixture.builder("one", limits()).observer(events.observer()).skip_unknown();
     let set = skipping.build().expect("it is valid");
     spend(&set, demand! { rpm: 1, typo: 5 });
-    assert!(ears.take().contains(&r#"UnknownLimit { name: "typo" }"#.to_owned()));
-    let strict = bench.builder("two", limits()).build().expect("it is valid");
+    assert!(events.take().contains(&r#"UnknownLimit { name: "typo" }"#.to_owned()));
+    let strict = fixture.builder("two", limits()).build().expect("it is valid");
     for name in ["typo", "_cooldown_"] {
         let demand: Demand = [("rpm", 1_u64), (name, 5)].into_iter().collect();
         let error = strict.try_acquire(demand).wait().expect_err("it is no limit");
@@ -227,7 +226,6 @@ pub fn names_that_are_no_limits_are_errors_unless_the_set_skips_them(open: OpenS
     assert_eq!(available(&strict, "rpm"), 10);
 }
 
-/// Before anything is asked of a store.
 pub fn a_demand_that_can_never_fit_is_refused_at_once(open: OpenSetStore<'_>) {
     let set = api(&SetFixture::new(open));
     let impossible = |result: Result<(), AcquireError>| {
@@ -240,10 +238,10 @@ pub fn a_demand_that_can_never_fit_is_refused_at_once(open: OpenSetStore<'_>) {
     assert_eq!(left(&set), [10, 1_000, 4]);
 }
 
-/// Region, account, endpoint.
+/// The config may be a region, an account or an endpoint.
 pub fn a_lease_knows_its_config_and_what_was_reserved(open: OpenSetStore<'_>) {
-    let bench = SetFixture::new(open);
-    let builder = bench.builder("law", [Limit::per_minute("rpm", 10), Limit::resource("slots", 1)]);
+    let fixture = SetFixture::new(open);
+    let builder = fixture.builder("law", [Limit::per_minute("rpm", 10), Limit::resource("slots", 1)]);
     let set = builder.config("region", "eu").build().expect("it is valid");
     let lease = take(&set, demand! { rpm: 3 }).expect("it fits").into_owned();
     assert_eq!(lease.config()["region"], "eu");
@@ -253,31 +251,30 @@ pub fn a_lease_knows_its_config_and_what_was_reserved(open: OpenSetStore<'_>) {
     assert!(!format!("{lease:?} {set:?}").contains("\"eu\""), "values may be secret");
 }
 
-/// Workers always have limits.
 pub fn an_empty_set_admits_everything(open: OpenSetStore<'_>) {
-    let bench = SetFixture::new(open);
-    let set = bench.builder("law", []).skip_unknown().build().expect("it is valid");
+    let fixture = SetFixture::new(open);
+    let set = fixture.builder("law", []).skip_unknown().build().expect("it is valid");
     let lease = take(&set, demand! {}).expect("there is no limit");
     lease.settle(demand! {}).wait().expect("there is nothing to report");
     assert!(set.acquire(demand! { rpm: 5 }).wait().is_ok(), "a name that is no limit is skipped");
     assert!(set.peek().wait().expect("a store that is there answers").limits.is_empty());
     set.cool_down(Duration::from_secs(1)).wait().expect("a store that is there answers");
     assert!(take(&set, demand! {}).is_none(), "it can cool down all the same");
-    bench.advance_ms(1_000);
+    fixture.advance_ms(1_000);
     assert!(set.acquire(demand! {}).wait().is_ok());
 }
 
-/// A holder that hangs loses what it holds, once.
+/// A holder that hangs loses its resources, once.
 pub fn heartbeats_keep_resources_and_a_silent_holder_loses_them_once(open: OpenSetStore<'_>) {
-    let bench = SetFixture::new(open);
-    let builder = bench.builder("law", [Limit::resource("slots", 2)]).heartbeats(Heartbeats::Manual);
+    let fixture = SetFixture::new(open);
+    let builder = fixture.builder("law", [Limit::resource("slots", 2)]).heartbeats(Heartbeats::Manual);
     let set = builder.lease_ttl(Duration::from_secs(10)).build().expect("it is valid");
     let hold = || take(&set, demand! {}).expect("it fits");
     let (alive, silent) = (hold(), hold());
-    bench.advance_ms(9_000);
+    fixture.advance_ms(9_000);
     assert_eq!(alive.heartbeat().wait(), Ok(true));
     assert_eq!(count(&set, demand! {}), 0);
-    bench.advance_ms(1_000);
+    fixture.advance_ms(1_000);
     let third = take(&set, demand! {}).expect("what the silent one held");
     assert_eq!(silent.heartbeat().wait(), Ok(false));
     drop(silent);

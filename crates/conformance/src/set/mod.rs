@@ -1,23 +1,29 @@
-//! What must hold of a limit set wherever it lives: in this process, and in every store.
-//!
-//! ```text
-//! tollgate::set_suite!(here);
-//! tollgate::set_suite!(|clock| std::sync::Arc::new(Memory::builder().clock(clock).build()));
-//! ```
+//! The suite for limit sets, in this process and in every store.
 
-pub mod around;
+#[doc(hidden)]
 pub mod changes;
+#[doc(hidden)]
+pub mod checks;
+#[doc(hidden)]
+pub mod events;
 mod fixture;
+#[doc(hidden)]
 pub mod joining;
+#[doc(hidden)]
 pub mod leases;
+#[doc(hidden)]
 pub mod numbers;
+#[doc(hidden)]
+pub mod pools;
+#[doc(hidden)]
 pub mod sharing;
+#[doc(hidden)]
 pub mod waiting;
 
 pub use fixture::{OpenSetStore, SetFixture};
 
-/// Makes a test of every law: `here` on sets of this process, or on stores made by `$open`, from a clock to an
-/// `Arc<dyn Backend>` of its own.
+/// Makes a `#[test]` of every law of limit [sets](mod@crate::set): with `here` on sets of this process, otherwise on stores made by
+/// `$open`, from a clock to an `Arc<dyn Backend>`.
 #[macro_export]
 macro_rules! set_suite {
     (here) => {
@@ -104,14 +110,18 @@ macro_rules! set_suite {
             a_removed_limit_refuses_nothing_any_more
             a_peek_shows_the_limits_of_the_set_and_no_others
         );
-        $crate::set_suite!(@of around, $open,
+        $crate::set_suite!(@of pools, $open,
             a_pool_moves_on_from_a_set_that_denies_or_cools
             a_pool_waits_in_all_sets_and_takes_the_first_grant
             a_pool_that_waits_is_granted_by_a_set_that_becomes_free
+        );
+        $crate::set_suite!(@of checks, $open,
             checks_charge_all_or_nothing_and_wait_for_the_slowest
             a_check_that_waits_holds_back_no_check_of_another_limit
             counts_of_checks_can_be_peeked_at_charged_and_refunded
             events_of_checks_carry_entity_operation_and_metadata
+        );
+        $crate::set_suite!(@of events, $open,
             events_are_reported_once_and_name_only_limits_of_the_set
         );
     };

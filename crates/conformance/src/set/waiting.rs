@@ -1,4 +1,4 @@
-//! Waiting instead of failing.
+//! Waiting for admission.
 
 use std::task::Poll;
 use std::time::Duration;
@@ -14,31 +14,31 @@ use crate::poll::{eventually, until};
 
 const SECOND: Duration = Duration::from_secs(1);
 
-/// A head that takes longer may be passed: a little less than the wait queue allows, which reads the clock later.
+/// A head that takes longer may be overtaken: a little less than the wait queue allows, which reads the clock later.
 const REACTION: Span = Span::from_millis(700);
 
-/// So often this thread may be too slow.
+/// How often this thread may be too slow.
 const TRIES: usize = 50;
 
-/// In the order of arrival, each at the microsecond at which it fits.
+/// Each is admitted in the order of arrival, at the microsecond at which its demand fits.
 pub fn waiters_are_admitted_in_order_at_their_exact_instants(open: OpenSetStore<'_>) {
     let is_in_time = (0..TRIES).any(|_| are_admitted_in_order(open));
     assert!(is_in_time, "this thread polled a head too late each time");
 }
 
-/// Returns false if a head was polled so late that those behind it passed it.
+/// Returns false if a head was polled so late that a waiter behind overtook it.
 fn are_admitted_in_order(open: OpenSetStore<'_>) -> bool {
-    let bench = SetFixture::new(open);
-    let set = bench.set([Limit::per_minute("rpm", 60)]);
+    let fixture = SetFixture::new(open);
+    let set = fixture.set([Limit::per_minute("rpm", 60)]);
     spend(&set, demand! { rpm: 60 });
-    let mut waiting: Vec<_> = (0..8).map(|_| bench.wait_for(&set, demand! { rpm: 1 })).collect();
+    let mut waiting: Vec<_> = (0..8).map(|_| fixture.wait_for(&set, demand! { rpm: 1 })).collect();
     for (index, second) in (1..=8_u64).enumerate() {
         // Moving the clock notifies the head, which is expected to react from then on.
         let since = Clock::system().now();
-        bench.hands.set(UNEVEN_START + Span::from_micros(second * 1_000_000 - 1));
+        fixture.clock.set(UNEVEN_START + Span::from_micros(second * 1_000_000 - 1));
         waiting[index..].iter_mut().for_each(WaitingTask::still_waits);
-        bench.hands.set(UNEVEN_START + Span::from_secs(second));
-        // Those behind are polled first, and stay behind. One that passes a head which is late may have its answer only later, so
+        fixture.clock.set(UNEVEN_START + Span::from_secs(second));
+        // The waiters behind are polled first, and stay behind. A waiter that overtakes a late head may get its lease only later, so
         // they are polled for as long as the head waits.
         let (first, behind) = waiting[index..].split_first_mut().expect("there are as many as seconds");
         let lease = eventually(|| match behind.iter_mut().any(|later| later.poll().is_ready()) {
@@ -59,10 +59,10 @@ fn are_admitted_in_order(open: OpenSetStore<'_>) -> bool {
     true
 }
 
-/// No caller sleeps through a wait that cannot fit.
+/// No caller sleeps through a wait that is longer than its timeout.
 pub fn a_wait_that_cannot_fit_fails_at_once(open: OpenSetStore<'_>) {
-    let bench = SetFixture::new(open);
-    let set = bench.set([Limit::per_minute("rpm", 60)]);
+    let fixture = SetFixture::new(open);
+    let set = fixture.set([Limit::per_minute("rpm", 60)]);
     spend(&set, demand! { rpm: 60 });
     for early in [
         set.acquire(demand! { rpm: 10 }).timeout(Duration::from_millis(9_999)),
@@ -74,33 +74,33 @@ pub fn a_wait_that_cannot_fit_fails_at_once(open: OpenSetStore<'_>) {
         assert_eq!((denial.wait(), waited), (Some(10 * SECOND), Duration::ZERO));
     }
     let mut just =
-        bench.begin(std::slice::from_ref(&set), set.acquire(demand! { rpm: 10 }).timeout(10 * SECOND));
-    bench.advance_ms(10_000);
+        fixture.begin(std::slice::from_ref(&set), set.acquire(demand! { rpm: 10 }).timeout(10 * SECOND));
+    fixture.advance_ms(10_000);
     assert!(just.answer().is_ok());
 }
 
-/// A caller with a deadline that it cannot meet by itself need not wait in the queue for it.
+/// A demand that could not be met in time even at the head need not wait.
 pub fn a_wait_behind_others_that_cannot_fit_fails_at_once(open: OpenSetStore<'_>) {
-    let bench = SetFixture::new(open);
-    let set = bench.set([Limit::per_minute("rpm", 60)]);
+    let fixture = SetFixture::new(open);
+    let set = fixture.set([Limit::per_minute("rpm", 60)]);
     spend(&set, demand! { rpm: 60 });
-    let _first = bench.wait_for(&set, demand! { rpm: 5 });
+    let _first = fixture.wait_for(&set, demand! { rpm: 5 });
     let error = set.acquire(demand! { rpm: 20 }).timeout(19 * SECOND).wait().expect_err("it is too late");
     let AcquireError::TimedOut { denial, waited } = error else { panic!("{error}") };
     assert!(denial.wait() >= Some(20 * SECOND), "{denial}");
     assert_eq!((waited, queued(&set)), (Duration::ZERO, 1));
 }
 
-/// What others hold may be given back at any time, so only the deadline ends the wait.
+/// A holder may release the resource at any time, so only the deadline ends the wait.
 pub fn a_wait_for_a_resource_ends_at_its_deadline_and_takes_nothing(open: OpenSetStore<'_>) {
-    let bench = SetFixture::new(open);
-    let set = bench.set([Limit::per_minute("rpm", 5), Limit::resource("slots", 1)]);
+    let fixture = SetFixture::new(open);
+    let set = fixture.set([Limit::per_minute("rpm", 5), Limit::resource("slots", 1)]);
     let held = take(&set, demand! { rpm: 1 }).expect("it fits");
     let mut waiting =
-        bench.begin(std::slice::from_ref(&set), set.acquire(demand! { rpm: 1 }).timeout(3 * SECOND));
-    bench.advance_ms(2_999);
+        fixture.begin(std::slice::from_ref(&set), set.acquire(demand! { rpm: 1 }).timeout(3 * SECOND));
+    fixture.advance_ms(2_999);
     waiting.still_waits();
-    bench.advance_ms(1);
+    fixture.advance_ms(1);
     let error = waiting.answer().map(drop).expect_err("its time is over");
     let AcquireError::TimedOut { waited, .. } = error else { panic!("{error}") };
     assert_eq!(waited, 3 * SECOND);
@@ -109,82 +109,82 @@ pub fn a_wait_for_a_resource_ends_at_its_deadline_and_takes_nothing(open: OpenSe
     assert_eq!((available(&set, "rpm"), queued(&set)), (4, 0));
 }
 
-/// With no polling interval in between.
+/// There is no polling interval in between.
 pub fn a_refund_or_a_release_lets_the_head_pass_at_once(open: OpenSetStore<'_>) {
-    let bench = SetFixture::new(open);
-    let set = bench.set([Limit::per_hour("tph", 100), Limit::resource("slots", 1)]);
+    let fixture = SetFixture::new(open);
+    let set = fixture.set([Limit::per_hour("tph", 100), Limit::resource("slots", 1)]);
     let holder = take(&set, demand! { tph: 100 }).expect("it fits");
-    let mut waiting = bench.wait_for(&set, demand! { tph: 40 });
+    let mut waiting = fixture.wait_for(&set, demand! { tph: 40 });
     holder.settle(demand! { tph: 60 }).wait().expect("the report is valid");
     let lease = waiting.answer().expect("there are 40 again");
     assert_eq!(lease.waited(), Some(Duration::ZERO));
-    let mut next = bench.wait_for(&set, demand! { tph: 0 });
+    let mut next = fixture.wait_for(&set, demand! { tph: 0 });
     drop(lease);
     assert!(next.answer().is_ok());
 }
 
-/// Also not by what would fit.
+/// Not even a demand that would fit overtakes.
 pub fn no_waiter_is_overtaken_and_a_large_demand_is_not_starved(open: OpenSetStore<'_>) {
-    let bench = SetFixture::new(open);
-    let set = bench.set([Limit::per_second("rps", 1).burst(100)]);
+    let fixture = SetFixture::new(open);
+    let set = fixture.set([Limit::per_second("rps", 1).burst(100)]);
     spend(&set, demand! { rps: 100 });
-    let mut large = bench.wait_for(&set, demand! { rps: 50 });
-    let mut small: Vec<_> = (0..20).map(|_| bench.wait_for(&set, demand! { rps: 1 })).collect();
-    // Half a second at a time: a waiter that is not polled for long is passed.
+    let mut large = fixture.wait_for(&set, demand! { rps: 50 });
+    let mut small: Vec<_> = (0..20).map(|_| fixture.wait_for(&set, demand! { rps: 1 })).collect();
+    // Half a second at a time: a waiter that is not polled for longer is overtaken.
     for _ in 0..99 {
-        bench.advance_ms(500);
+        fixture.advance_ms(500);
         large.still_waits();
     }
-    bench.advance_ms(499);
+    fixture.advance_ms(499);
     assert_eq!(denial(&set, demand! { rps: 1 }).limited_by(), None, "others are ahead");
     large.still_waits();
-    bench.advance_ms(1);
+    fixture.advance_ms(1);
     assert_eq!(large.answer().expect("its turn has come").waited(), Some(50 * SECOND));
-    bench.advance_ms(20_000);
+    fixture.advance_ms(20_000);
     assert!(small.iter_mut().all(|waiting| waiting.answer().is_ok()));
 }
 
-/// Interactive before batch.
+/// Interactive waiters are admitted before batch.
 pub fn the_higher_priority_goes_first(open: OpenSetStore<'_>) {
-    let bench = SetFixture::new(open);
-    let set = bench.set([Limit::per_minute("rpm", 1)]);
+    let fixture = SetFixture::new(open);
+    let set = fixture.set([Limit::per_minute("rpm", 1)]);
     spend(&set, demand! { rpm: 1 });
     let wait = |priority| {
-        bench.begin(std::slice::from_ref(&set), set.acquire(demand! { rpm: 1 }).priority(priority))
+        fixture.begin(std::slice::from_ref(&set), set.acquire(demand! { rpm: 1 }).priority(priority))
     };
     let mut batch = wait(Priority::Batch);
     let mut normal = wait(Priority::Normal);
     let mut interactive = wait(Priority::Interactive);
     for (minute, waiting) in [&mut interactive, &mut normal, &mut batch].into_iter().enumerate() {
-        bench.hands.set(UNEVEN_START + Span::from_secs(60 * (minute as u64 + 1)));
+        fixture.clock.set(UNEVEN_START + Span::from_secs(60 * (minute as u64 + 1)));
         assert!(waiting.answer().is_ok(), "in minute {minute}");
     }
 }
 
-/// Cancelled at every poll: nothing stays taken or held, and the next is looked at.
+/// Nothing stays taken or held, and the next waiter is considered.
 pub fn a_wait_dropped_after_any_number_of_polls_leaves_nothing(open: OpenSetStore<'_>) {
-    let bench = SetFixture::new(open);
-    let set = bench.set([Limit::per_second("rps", 1), Limit::resource("slots", 2)]);
+    let fixture = SetFixture::new(open);
+    let set = fixture.set([Limit::per_second("rps", 1), Limit::resource("slots", 2)]);
     let is_as_before = || available(&set, "slots") == 2 && available(&set, "rps") == 1;
     for polls in 0..12 {
         drop_after(polls, &set);
-        // A call that was on its way is called off, or what it took is given back.
+        // A call in flight is cancelled, or refunded.
         until(is_as_before);
         assert_eq!(queued(&set), 0, "{polls} polls");
-        // And one that has to wait, with another behind it.
+        // The same for a waiter, with another behind it.
         spend(&set, demand! { rps: 1 });
-        let mut first = bench.wait_for(&set, demand! { rps: 1 });
-        let mut next = bench.wait_for(&set, demand! { rps: 1 });
+        let mut first = fixture.wait_for(&set, demand! { rps: 1 });
+        let mut next = fixture.wait_for(&set, demand! { rps: 1 });
         (0..polls).for_each(|_| assert!(first.poll().is_pending()));
         drop(first);
-        bench.advance_ms(1_000);
+        fixture.advance_ms(1_000);
         next.answer().expect("it is first now").settle(demand! { rps: 1 }).wait().expect("it is valid");
-        bench.advance_ms(1_000);
+        fixture.advance_ms(1_000);
         until(is_as_before);
     }
 }
 
-/// Polls one that is admitted as soon as it is let, and drops it, or gives back what it got.
+/// Polls an acquire that fits so often, and drops it, or cancels the lease that it got.
 fn drop_after(polls: usize, set: &LimitSet) {
     let mut waiting = Box::pin(set.acquire(demand! { rps: 1 }).into_future());
     let mut context = std::task::Context::from_waker(std::task::Waker::noop());
@@ -197,25 +197,25 @@ fn drop_after(polls: usize, set: &LimitSet) {
     }
 }
 
-/// The bound has a name.
+/// The bound is `waiters_max`.
 pub fn waiters_beyond_the_bound_are_refused(open: OpenSetStore<'_>) {
-    let bench = SetFixture::new(open);
-    let builder = bench.builder("law", [Limit::per_minute("rpm", 1)]).waiters_max(2);
+    let fixture = SetFixture::new(open);
+    let builder = fixture.builder("law", [Limit::per_minute("rpm", 1)]).waiters_max(2);
     let set = builder.build().expect("it is valid");
     spend(&set, demand! { rpm: 1 });
-    let mut waits = [bench.wait_for(&set, demand! { rpm: 1 }), bench.wait_for(&set, demand! { rpm: 1 })];
+    let mut waits = [fixture.wait_for(&set, demand! { rpm: 1 }), fixture.wait_for(&set, demand! { rpm: 1 })];
     let error = set.acquire(demand! { rpm: 1 }).wait().expect_err("two wait");
     assert_eq!(error, AcquireError::QueueFull(tollgate_store::QueueFull { waiting: 2, max: 2 }));
-    bench.advance_ms(60_000);
+    fixture.advance_ms(60_000);
     assert!(waits[0].answer().is_ok());
 }
 
-/// A budget that is spent for the day holds back only those who want some of it.
+/// A budget that is spent for the day holds back only demands for it.
 pub fn a_waiter_holds_back_no_demand_for_other_limits(open: OpenSetStore<'_>) {
-    let bench = SetFixture::new(open);
-    let set = bench.set([Limit::per_day("budget", 1), Limit::per_second("rps", 1_000)]);
+    let fixture = SetFixture::new(open);
+    let set = fixture.set([Limit::per_day("budget", 1), Limit::per_second("rps", 1_000)]);
     spend(&set, demand! { budget: 1 });
-    let mut waiting = bench.wait_for(&set, demand! { budget: 1, rps: 1 });
+    let mut waiting = fixture.wait_for(&set, demand! { budget: 1, rps: 1 });
     for _ in 0..1_000 {
         spend(&set, demand! { rps: 1 });
     }
@@ -225,33 +225,33 @@ pub fn a_waiter_holds_back_no_demand_for_other_limits(open: OpenSetStore<'_>) {
     assert!(denial(&set, demand! { budget: 1 }).wait() > Some(23 * 3_600 * SECOND));
 }
 
-/// One that is polled once and then left, as in a busy `select!`, holds others back for a second.
+/// A waiter that is polled once and then left, as in a busy `select!`, holds others back for a second.
 pub fn a_waiter_that_is_not_polled_holds_no_caller_back_for_long(open: OpenSetStore<'_>) {
-    let bench = SetFixture::new(open);
-    let set = bench.set([Limit::per_second("rps", 2)]);
+    let fixture = SetFixture::new(open);
+    let set = fixture.set([Limit::per_second("rps", 2)]);
     spend(&set, demand! { rps: 2 });
-    let left = bench.wait_for(&set, demand! { rps: 1 });
-    bench.advance_ms(2_000);
-    // Whether it reacts goes by the clock of the system, which this waits for.
+    let left = fixture.wait_for(&set, demand! { rps: 1 });
+    fixture.advance_ms(2_000);
+    // Its time to react is measured by the system clock, for which this waits.
     until(|| take(&set, demand! { rps: 1 }).is_some());
     for _ in 0..4 {
-        bench.advance_ms(1_000);
+        fixture.advance_ms(1_000);
         spend(&set, demand! { rps: 1 });
     }
     drop(left);
     assert_eq!(queued(&set), 0);
 }
 
-/// The same for a resource, which no passing of time would bring back: it goes to the next, and nothing is lost.
+/// The resource goes to the next waiter, and is not lost.
 pub fn a_waiter_that_is_not_polled_keeps_no_resource(open: OpenSetStore<'_>) {
-    let bench = SetFixture::new(open);
-    let set = bench.set([Limit::resource("slots", 1)]);
+    let fixture = SetFixture::new(open);
+    let set = fixture.set([Limit::resource("slots", 1)]);
     let held = take(&set, demand! { slots: 1 }).expect("it is free");
-    let mut left = bench.wait_for(&set, demand! { slots: 1 });
-    let mut next = bench.wait_for(&set, demand! { slots: 1 });
+    let mut left = fixture.wait_for(&set, demand! { slots: 1 });
+    let mut next = fixture.wait_for(&set, demand! { slots: 1 });
     drop(held);
-    // Whether a waiter reacts goes by the clock of the system, or by that of the server where the store has one.
-    bench.advance_ms(2_000);
+    // The time to react is measured by the system clock, or by that of the server where the store has one.
+    fixture.advance_ms(2_000);
     let lease = next.answer().expect("the waiter ahead of it does not react");
     left.still_waits();
     assert_eq!(queued(&set), 1, "a waiter that was passed waits again");
@@ -263,14 +263,14 @@ pub fn a_waiter_that_is_not_polled_keeps_no_resource(open: OpenSetStore<'_>) {
     assert_eq!(queued(&set), 0);
 }
 
-/// A grant that is not collected keeps no resource from a caller that does not wait, and none from the waiter itself.
+/// It keeps the resource neither from a caller that does not wait, nor from the waiter itself.
 pub fn a_grant_that_is_not_collected_goes_to_a_newcomer(open: OpenSetStore<'_>) {
-    let bench = SetFixture::new(open);
-    let set = bench.set([Limit::resource("slots", 1)]);
+    let fixture = SetFixture::new(open);
+    let set = fixture.set([Limit::resource("slots", 1)]);
     let held = take(&set, demand! { slots: 1 }).expect("it is free");
-    let mut left = bench.wait_for(&set, demand! { slots: 1 });
+    let mut left = fixture.wait_for(&set, demand! { slots: 1 });
     drop(held);
-    bench.advance_ms(2_000);
+    fixture.advance_ms(2_000);
     until(|| take(&set, demand! { slots: 1 }).is_some());
     let lease = left.answer().expect("the newcomer is done");
     drop(lease);

@@ -1,4 +1,4 @@
-//! What a store must equal: the functions of the core on a plain map.
+//! The model of a store: the functions of the core on a map.
 
 use std::collections::HashMap;
 
@@ -9,7 +9,7 @@ use tollgate_store::{
 
 type ModelKey = (String, Key);
 
-/// A bucket, and the limits that are in force for it.
+/// A bucket with the limits in force for it.
 type ModelBucket = (Limits, Bucket);
 
 #[derive(Default)]
@@ -30,7 +30,7 @@ impl Model {
         let applied = self.apply_steps(call.steps, now);
         match (&applied, call.id) {
             (TxnOutcome::Done(_), Some(id)) => drop(self.applied.insert(id, applied.clone())),
-            (TxnOutcome::Denied(_), _) => self.heed(call.steps, now),
+            (TxnOutcome::Denied(_), _) => self.put_in_force(call.steps, now),
             _ => {}
         }
         applied
@@ -63,8 +63,8 @@ impl Model {
         TxnOutcome::Done(done)
     }
 
-    /// What a denied call leaves behind: limits that are heeded all the same.
-    fn heed(&mut self, steps: &[Step<'_>], now: Tick) {
+    /// Puts the limits of a denied call in force where a bucket exists.
+    fn put_in_force(&mut self, steps: &[Step<'_>], now: Tick) {
         for Step { place, .. } in steps.iter().filter(|step| matches!(step.op, Op::Take { .. })) {
             if self.in_force(place).is_some_and(|limits| place.limits.are_heeded_after(limits)) {
                 let known = self.under(place, now);
@@ -73,7 +73,7 @@ impl Model {
         }
     }
 
-    /// The bucket of a step. A take puts its limits in force, and a step that charges makes a bucket if none exists.
+    /// Returns the bucket of a step. A take puts its limits in force, and a step that charges makes a bucket if none exists.
     fn place_for(&self, step: &Step<'_>, now: Tick) -> Option<ModelBucket> {
         let known = self.buckets.get(&address(&step.place)).cloned();
         match &step.op {
@@ -83,7 +83,7 @@ impl Model {
         }
     }
 
-    /// The bucket as it is under the limits of a place, or under those in force if they are later.
+    /// Returns the bucket under the limits of the reference, or under those in force if they are later.
     fn under(&self, place: &BucketRef<'_>, now: Tick) -> ModelBucket {
         match self.buckets.get(&address(place)) {
             None => (place.limits.clone(), Bucket::fresh(place.limits, Tick::ZERO)),
@@ -100,18 +100,18 @@ impl Model {
         }
     }
 
-    /// Whether the bucket was used under limits of a later version.
+    /// Returns whether the bucket was used under limits of a later version.
     pub(super) fn is_past(&self, place: &BucketRef<'_>) -> bool {
         let is_later = |limits: &Limits| limits.version() > place.limits.version();
         place.limits.version() != 0 && self.in_force(place).is_some_and(is_later)
     }
 
-    /// The limits that are in force, if there is a bucket.
+    /// Returns the limits in force, if the bucket exists.
     pub(super) fn in_force(&self, place: &BucketRef<'_>) -> Option<&Limits> {
         self.buckets.get(&address(place)).map(|(limits, _)| limits)
     }
 
-    /// Whether there is a bucket, and it says nothing.
+    /// Returns whether the bucket exists and equals a fresh one.
     pub(super) fn is_forgettable(&self, place: &BucketRef<'_>, now: Tick) -> bool {
         self.buckets.get(&address(place)).is_some_and(|(limits, bucket)| bucket.is_fresh(limits, now))
     }

@@ -1,4 +1,4 @@
-//! Random traces, aimed at the boundary.
+//! Random traces, whose instants aim at the boundary of admission.
 
 use tollgate_core::{Costs, Limits, Ready, Span, Tick, Usage};
 use tollgate_store::{
@@ -25,12 +25,12 @@ struct Trace<'a, S> {
     seed: u64,
     step: u64,
     random: Random,
-    hands: ManualClock,
+    clock: ManualClock,
     store: S,
     model: Model,
     keys: &'a [Key],
     variants: &'a [Limits],
-    /// Which of the limits are in force for each key.
+    /// The index of the limits in force for each key.
     current: Vec<usize>,
     receipts: Vec<Receipt>,
     ids: u128,
@@ -39,7 +39,7 @@ struct Trace<'a, S> {
 }
 
 pub(super) fn run<S: Store>(seed: u64, open: &impl Fn(Clock) -> S) {
-    let (hands, store) = open_at(START, open);
+    let (clock, store) = open_at(START, open);
     let goes_back = seed.is_multiple_of(2);
     let variants = variants(goes_back);
     let keys: Vec<Key> = (0..5).map(|key| Key::new(&["entity", &key.to_string()])).collect();
@@ -47,7 +47,7 @@ pub(super) fn run<S: Store>(seed: u64, open: &impl Fn(Clock) -> S) {
         seed,
         step: 0,
         random: Random::new(seed),
-        hands,
+        clock,
         store,
         model: Model::default(),
         keys: &keys,
@@ -66,7 +66,7 @@ pub(super) fn run<S: Store>(seed: u64, open: &impl Fn(Clock) -> S) {
 
 impl<'a, S: Store> Trace<'a, S> {
     fn step(&mut self) {
-        self.turn_clock();
+        self.move_clock();
         match self.random.below(16) {
             0 | 1 => self.change_limits(),
             2..=5 if !self.receipts.is_empty() => self.settle(),
@@ -80,9 +80,9 @@ impl<'a, S: Store> Trace<'a, S> {
         self.compare_peeks();
     }
 
-    /// Half of the time to where the last denial said it would pass, or a tick before.
-    fn turn_clock(&mut self) {
-        let now = self.hands.now();
+    /// Moves the clock, half of the time to the instant at which the last denial ends, or a tick before it.
+    fn move_clock(&mut self) {
+        let now = self.clock.now();
         let target = match (self.random.below(12), self.retry_at.take()) {
             (0..=2, Some(retry)) => retry,
             (3..=5, Some(retry)) => retry - Span::from_micros(1),
@@ -92,10 +92,10 @@ impl<'a, S: Store> Trace<'a, S> {
             (9 | 10, _) => now + Span::from_millis(self.random.below(5_000)),
             _ => now,
         };
-        self.hands.set(target.max(START));
+        self.clock.set(target.max(START));
     }
 
-    /// Puts other limits in force at once, by taking nothing; or tries to, if they are of the past.
+    /// Puts other limits in force by taking nothing; earlier versions are refused.
     fn change_limits(&mut self) {
         let key = self.random_key();
         let variant = self.any_variant(key);
@@ -108,11 +108,11 @@ impl<'a, S: Store> Trace<'a, S> {
         self.random.below(self.keys.len() as u64) as usize
     }
 
-    /// Any limits at all, unless the bucket says nothing: a store may have forgotten it, and what is forgotten is full
-    /// under whatever limits come next, while what is remembered is only raised to where it was.
+    /// Picks any limits, unless the bucket equals a fresh one: a store may have forgotten it, and a forgotten bucket is full
+    /// under the next limits, while a stored one is not filled by raised limits.
     fn any_variant(&mut self, key: usize) -> usize {
         let place = self.place(key, self.current[key]);
-        if self.model.is_forgettable(&place, self.hands.now()) {
+        if self.model.is_forgettable(&place, self.clock.now()) {
             return self.current[key];
         }
         self.random.below(self.variants.len() as u64) as usize
@@ -146,7 +146,7 @@ impl<'a, S: Store> Trace<'a, S> {
         let id = self.random.one_in(2).then(|| self.new_id());
         let applied = self.apply_both(id, &steps);
         match applied {
-            TxnOutcome::Done(done) => self.keep_receipts(&links, &done, term),
+            TxnOutcome::Done(done) => self.add_receipts(&links, &done, term),
             TxnOutcome::Denied(denials) => {
                 let ready = denials.iter().fold(Ready::Now, |latest, denial| latest.later(denial.ready()));
                 if let Ready::At(tick) = ready {
@@ -157,7 +157,7 @@ impl<'a, S: Store> Trace<'a, S> {
         }
     }
 
-    fn keep_receipts(
+    fn add_receipts(
         &mut self,
         links: &[(usize, usize, Costs)],
         done: &[StepOutcome],
@@ -176,12 +176,12 @@ impl<'a, S: Store> Trace<'a, S> {
         OpId(self.ids)
     }
 
-    /// Settles in the limits it was taken under, whatever limits are in force by now.
+    /// Settles under the limits of the take, whatever limits are in force by now.
     fn settle(&mut self) {
         let receipt = self.receipts.swap_remove(self.random.below(self.receipts.len() as u64) as usize);
         let Receipt { key, variant, at, costs, holder } = &receipt;
         let place = self.place(*key, *variant);
-        let may_be_gone = self.model.is_forgettable(&place, self.hands.now());
+        let may_be_gone = self.model.is_forgettable(&place, self.clock.now());
         if may_be_gone && *variant != self.current[*key] {
             return;
         }
@@ -221,7 +221,7 @@ impl<'a, S: Store> Trace<'a, S> {
     fn apply_both(&mut self, id: Option<OpId>, steps: &[Step<'_>]) -> TxnOutcome {
         let call = Transaction { id, steps, metered: self.random.one_in(2) };
         let applied = self.compare_applied(&call);
-        // A call that is sent again changes nothing more.
+        // A call that is sent again changes nothing.
         if id.is_some() && self.random.one_in(3) {
             self.compare_applied(&call);
         }
@@ -235,15 +235,15 @@ impl<'a, S: Store> Trace<'a, S> {
     }
 
     fn compare_applied(&mut self, call: &Transaction<'_>) -> TxnOutcome {
-        let now = self.hands.now();
+        let now = self.clock.now();
         let expected = self.model.apply(call, now);
         let actual = self.store.apply(call).wait().expect("a store that is there answers");
-        assert_eq!(actual, expected, "{}, call {call:?}", self.place_in_time());
+        assert_eq!(actual, expected, "{}, call {call:?}", self.context());
         actual
     }
 
-    fn place_in_time(&self) -> String {
-        format!("TOLLGATE_SEED={}, step {}, at {:?}", self.seed, self.step, self.hands.now())
+    fn context(&self) -> String {
+        format!("TOLLGATE_SEED={}, step {}, at {:?}", self.seed, self.step, self.clock.now())
     }
 
     fn compare_asks(&mut self) {
@@ -253,19 +253,19 @@ impl<'a, S: Store> Trace<'a, S> {
             let op = if self.random.one_in(8) { Op::Reset } else { Op::Take { costs, term: None } };
             steps.push(Step { place: self.place(*key, *variant), op });
         }
-        let expected = self.model.ask(&steps, self.hands.now());
+        let expected = self.model.ask(&steps, self.clock.now());
         let actual = self.store.ask(&steps).wait().expect("a store that is there answers");
-        assert_eq!(actual, expected, "{}, asking {steps:?}", self.place_in_time());
+        assert_eq!(actual, expected, "{}, asking {steps:?}", self.context());
     }
 
     fn compare_peeks(&mut self) {
-        let now = self.hands.now();
+        let now = self.clock.now();
         for key in 0..self.keys.len() {
             let variant = if self.random.one_in(4) { self.any_variant(key) } else { self.current[key] };
             let place = self.place(key, variant);
             let expected = self.model.peek(&place, now);
             let actual = self.store.peek(&place).wait().expect("a store that is there answers");
-            assert_eq!(actual, expected, "{}, key {key} under variant {variant}", self.place_in_time());
+            assert_eq!(actual, expected, "{}, key {key} under variant {variant}", self.context());
         }
     }
 }

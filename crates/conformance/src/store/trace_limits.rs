@@ -1,4 +1,4 @@
-//! The limits that random traces are about.
+//! The limits of random traces.
 
 use std::time::Duration;
 
@@ -6,15 +6,15 @@ use tollgate_core::{Costs, Demand, Limit, LimitBuilder, Limits};
 
 use crate::random::Random;
 
-/// A limit that is in use throughout, so that no store may forget the bucket.
+/// A limit that is always in use, so that no store may forget the bucket.
 const ANCHOR: &str = "anchor";
 
-/// Versions that each set of limits comes in. Of those that have none, nothing is ever past.
+/// The versions of each set of limits. Version 0 is none, and never stale.
 const VERSIONS: [u64; 4] = [0, 1, 2, 3];
 
-/// Every machine, alone and together, limits that only remark, and each of them in several versions.
+/// Returns every algorithm, alone and with others, shadow and soft limits, each in several versions.
 ///
-/// In half of the traces the clock steps back. What a store has forgotten it cannot compare the clock with, so there
+/// In half of the traces the clock steps back. A store cannot compare the clock with a bucket that it has forgotten, so there
 /// every bucket is anchored.
 pub(super) fn variants(anchored: bool) -> Vec<Limits> {
     let anchor = anchored.then(|| Limit::quota(ANCHOR, 1_000_000, seconds(3_600 * 24 * 365)));
@@ -51,7 +51,7 @@ fn seconds(count: u64) -> Duration {
     Duration::from_secs(count)
 }
 
-/// Something of each limit that may be had.
+/// Returns costs within the capacity of each limit.
 pub(super) fn random_costs(random: &mut Random, limits: &Limits) -> Costs {
     let cooldown = u64::from(!random.one_in(4));
     let amount = |limit: &Limit| match limit.name() == ANCHOR {
@@ -61,19 +61,19 @@ pub(super) fn random_costs(random: &mut Random, limits: &Limits) -> Costs {
     costs(limits, amount).of_cooldown(limits, cooldown)
 }
 
-/// Something of each limit that may be given, and nothing that would let the store forget.
+/// Returns a credit for each limit but the anchor.
 pub(super) fn random_credit(random: &mut Random, limits: &Limits) -> Costs {
     let cooldown = random.below(2);
     let amount = |limit: &Limit| if limit.name() == ANCHOR { 0 } else { random.below(12) };
     costs(limits, amount).of_cooldown(limits, cooldown)
 }
 
-/// Nothing but what keeps the bucket from being forgotten, in traces in which that matters.
+/// Returns costs of the anchor alone.
 pub(super) fn anchor_costs(limits: &Limits) -> Costs {
     costs(limits, |limit| u64::from(limit.name() == ANCHOR)).of_cooldown(limits, 0)
 }
 
-/// What was used of what was taken: anything from nothing to ten times as much.
+/// Returns the usage of a lease: from nothing to ten times what it took.
 pub(super) fn random_usage(random: &mut Random, limits: &Limits, costs: &Costs) -> Vec<u64> {
     let used = |(limit, cost): (&Limit, &u64)| match limit.name() == ANCHOR {
         true => *cost,

@@ -1,4 +1,4 @@
-//! Asking how a call would fare, with nothing taken.
+//! Evaluating a call without taking anything.
 
 use tollgate_core::{Denial, Ready, demand};
 use tollgate_store::{Clock, Key, Op, Step, Store, TxnOutcome};
@@ -45,7 +45,7 @@ fn only_takes_are_evaluated_and_in_order<S: Store>(open: &impl Fn(Clock) -> S) {
     assert_eq!(ask(&store, &steps).iter().map(requested).collect::<Vec<_>>(), [Some(1), Some(3)]);
 }
 
-/// One that was made would be under the limits that were asked about, and earlier ones would be stale.
+/// A bucket that was made would be under the new limits, and the old ones would be stale.
 fn asking_makes_no_bucket<S: Store>(open: &impl Fn(Clock) -> S) {
     let store = open_at_start(open);
     let (key, old, new) = (Key::new(&["none", "made"]), limits().at_version(1), limits().at_version(2));

@@ -1,4 +1,4 @@
-//! Calls: all or nothing, and once.
+//! Calls are applied as a whole or not at all, and once.
 
 use tollgate_core::{CustomLimit, Limit, Limits, Ready, Tick, Usage, demand};
 use tollgate_store::{
@@ -67,7 +67,7 @@ fn debt_is_charged_to_a_forgotten_bucket<S: Store>(open: &impl Fn(Clock) -> S) {
     assert_eq!(available_after_settling(open, 90), [50, 2]);
 }
 
-/// What is left of a bucket that the store never saw, after a lease of 40 was settled on it.
+/// Returns what is left of a bucket that did not exist, after a lease of 40 was settled on it.
 fn available_after_settling<S: Store>(open: &impl Fn(Clock) -> S, used: u64) -> Vec<i64> {
     let store = open_at_start(open);
     let (limits, key) = (limits(), Key::new(&["gone"]));
@@ -90,7 +90,7 @@ fn namespaces_have_nothing_in_common<S: Store>(open: &impl Fn(Clock) -> S) {
 }
 
 fn an_expired_holder_gives_back_once<S: Store>(open: &impl Fn(Clock) -> S) {
-    let (hands, store) = open_at(START, open);
+    let (clock, store) = open_at(START, open);
     let (limits, key) = (limits(), Key::new(&["held"]));
     let place = place(&key, &limits);
     let costs = limits.costs(&demand! { slots: 2 }).expect("it fits");
@@ -99,11 +99,11 @@ fn an_expired_holder_gives_back_once<S: Store>(open: &impl Fn(Clock) -> S) {
         |holder| [Step { place, op: Op::Take { costs: &costs, term: Some(LeaseTerm { holder, ttl }) } }];
     assert!(is_done(&apply(&store, 1, &hold(1))));
     assert!(is_denied(&apply(&store, 2, &hold(2))));
-    hands.advance(ttl);
+    clock.advance(ttl);
     assert!(is_done(&apply(&store, 3, &hold(2))));
     let usage = Usage { at: START, reserved: &costs, used: &[0, 0], holder: Some(1) };
     apply(&store, 4, &[Step { place, op: Op::Settle(usage) }]);
-    assert_eq!(available(&store, &place)[1], 0, "the first holder gave back what is the second's");
+    assert_eq!(available(&store, &place)[1], 0, "the first holder released what the second holds");
 }
 
 fn a_detached_call_is_applied<S: Store>(open: &impl Fn(Clock) -> S) {
@@ -118,7 +118,7 @@ fn a_detached_call_is_applied<S: Store>(open: &impl Fn(Clock) -> S) {
         steps: &[Step { place, op: Op::Settle(usage) }],
         metered: true,
     });
-    // The next caller comes after it, however long it took.
+    // It may take a moment, after which all of it can be taken.
     let whole = limits.costs(&demand! { tpm: 100, slots: 2 }).expect("it fits");
     let mut id = 1;
     let is_applied = within_tries(|| {
@@ -162,7 +162,7 @@ fn a_metered_key_has_two_parts<S: Store>(open: &impl Fn(Clock) -> S) {
     }
 }
 
-/// A rule that no store knows.
+/// A custom limit, which no store can keep.
 struct Own;
 
 impl CustomLimit for Own {

@@ -1,4 +1,4 @@
-//! Topping up, resetting, and settling only what is there.
+//! Top-ups, resets, and settlements of existing buckets only.
 
 use tollgate_core::{Limit, Limits, Span, Usage, demand};
 use tollgate_store::{BucketRef, Clock, Key, LeaseTerm, Op, Step, StepOutcome, Store, TxnOutcome};
@@ -35,7 +35,7 @@ fn a_top_up_repays_debt_and_never_overfills<S: Store>(open: &impl Fn(Clock) -> S
     assert_eq!(available(&store, &place), [-30, 1]);
     let credit = limits.costs(&demand! { tpm: 40, slots: 1 }).expect("it fits");
     change(&store, 4, place, Op::TopUp(&credit));
-    assert_eq!(available(&store, &place), [10, 1], "only who holds a resource can give it back");
+    assert_eq!(available(&store, &place), [10, 1], "only its holder can release a resource");
     let credit = limits.costs(&demand! { tpm: 100 }).expect("it fits");
     change(&store, 5, place, Op::TopUp(&credit));
     assert_eq!(available(&store, &place), [100, 1]);
@@ -54,7 +54,7 @@ fn a_top_up_of_the_same_id_counts_once<S: Store>(open: &impl Fn(Clock) -> S) {
     assert_eq!(available(&store, &place), [70, 1]);
 }
 
-/// The limits of the credit are in another order than those in force, and one of them is no limit there.
+/// The limits of the credit have another order than those in force, and one of them is not in force.
 fn a_top_up_counts_by_name<S: Store>(open: &impl Fn(Clock) -> S) {
     let store = open_at_start(open);
     let (in_force, key) = (limits(), Key::new(&["top", "named"]));
@@ -93,7 +93,7 @@ fn a_holder_is_forgotten_by_a_reset<S: Store>(open: &impl Fn(Clock) -> S) {
     assert!(is_done(&apply(&store, 4, &hold(2))));
     let usage = Usage { at: START, reserved: &costs, used: &[0, 0], holder: Some(1) };
     apply(&store, 5, &[Step { place, op: Op::Settle(usage) }]);
-    assert_eq!(available(&store, &place)[1], 0, "the first holder gave back what is the second's");
+    assert_eq!(available(&store, &place)[1], 0, "the first holder released what the second holds");
 }
 
 fn changing_a_missing_bucket_makes_none<S: Store>(open: &impl Fn(Clock) -> S) {
@@ -108,7 +108,7 @@ fn changing_a_missing_bucket_makes_none<S: Store>(open: &impl Fn(Clock) -> S) {
     change(&store, 2, place, Op::TopUp(&costs));
     change(&store, 3, place, Op::Reset);
     assert_eq!(available(&store, &place), [100, 2]);
-    // A bucket that was made on the way would be under these limits, and earlier ones would be stale.
+    // A bucket that one of these had made would be under the new limits, and the old ones would be stale.
     let (old, new) = (limits.clone().at_version(1), limits.clone().at_version(2));
     change(&store, 4, super::place(&key, &new), Op::Reset);
     change(&store, 5, super::place(&key, &new), Op::TopUp(&costs));

@@ -1,4 +1,4 @@
-//! Laws that random traces would take long to come upon.
+//! Laws about cases that random traces rarely reach.
 
 mod asking;
 mod calls;

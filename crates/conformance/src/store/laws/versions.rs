@@ -1,4 +1,4 @@
-//! Limits of a config that changes: the latest that a bucket was used under stay in force.
+//! Versions of limits: the latest that a bucket was used under stay in force.
 
 use tollgate_core::{Limit, Limits, Span, Status, demand};
 use tollgate_store::{Clock, Key, Store, TxnOutcome};
@@ -19,7 +19,7 @@ fn tpm(capacity: u64, version: u64) -> Limits {
     Limits::new([Limit::per_minute("tpm", capacity)]).expect("these limits are valid").at_version(version)
 }
 
-/// Takes so much of the bucket under these limits.
+/// Takes `amount` of the bucket under these limits.
 fn take_under<S: Store>(store: &S, id: u128, key: &Key, limits: &Limits, amount: u64) -> TxnOutcome {
     let costs = limits.costs(&demand! { tpm: amount }).expect("it fits");
     apply(store, id, &[take(place(key, limits), &costs)])
@@ -74,13 +74,13 @@ fn limits_without_a_version_are_never_stale<S: Store>(open: &impl Fn(Clock) -> S
     assert_eq!(available(&store, &place(&key, &tpm(6, 4))), [4]);
 }
 
-/// Otherwise the bucket would go on filling up to the old limits, and the demand would never pass.
+/// Otherwise the bucket would refill up to the old limits only, and the demand would never be admitted.
 fn raised_limits_take_effect_though_the_take_is_denied<S: Store>(open: &impl Fn(Clock) -> S) {
-    let (hands, store) = open_at(START, open);
+    let (clock, store) = open_at(START, open);
     let (key, old, new) = (Key::new(&["raised", "version"]), tpm(10, 1), tpm(60, 2));
     assert!(is_done(&take_under(&store, 1, &key, &old, 10)));
     assert!(is_denied(&take_under(&store, 2, &key, &new, 60)));
-    hands.advance(Span::from_secs(60));
+    clock.advance(Span::from_secs(60));
     assert!(is_done(&take_under(&store, 3, &key, &new, 60)), "a minute at the new rate fills it");
 }
 
@@ -89,11 +89,11 @@ fn a_peek_at_a_bucket_of_later_limits_reports_those<S: Store>(open: &impl Fn(Clo
     let (key, old, new) = (Key::new(&["looked", "at"]), tpm(100, 1), tpm(10, 2));
     assert!(is_done(&take_under(&store, 1, &key, &new, 4)));
     let peeked = store.peek(&place(&key, &old)).wait().expect("a store that is there answers");
-    let told = |status: &Status| (status.limit().capacity(), status.available());
-    assert_eq!(peeked.iter().map(told).collect::<Vec<_>>(), [(10, 6)]);
+    let capacity_and_left = |status: &Status| (status.limit().capacity(), status.available());
+    assert_eq!(peeked.iter().map(capacity_and_left).collect::<Vec<_>>(), [(10, 6)]);
     let costs = old.costs(&demand! { tpm: 7 }).expect("it fits");
     let asked = store.ask(&[take(place(&key, &old), &costs)]).wait().expect("a store that is there answers");
-    assert_eq!(asked[0].statuses().map(|status| told(&status)).collect::<Vec<_>>(), [(10, 6)]);
+    assert_eq!(asked[0].statuses().map(|status| capacity_and_left(&status)).collect::<Vec<_>>(), [(10, 6)]);
     assert_eq!(asked[0].limits().version(), 2);
     assert!(is_done(&take_under(&store, 2, &key, &tpm(10, 5), 1)));
     let asked = store.ask(&[take(place(&key, &old), &costs)]).wait().expect("a store that is there answers");

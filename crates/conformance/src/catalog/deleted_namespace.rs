@@ -1,4 +1,4 @@
-//! A namespace that was deleted takes no change any more.
+//! A deleted namespace refuses every change.
 
 use tollgate_catalog::{CatalogError, Level, NewEntity, OnUnavailable, Result};
 use tollgate_core::demand;
@@ -8,7 +8,7 @@ use crate::OpenBackend;
 
 crate::catalog::laws![a_deleted_namespace_takes_no_change];
 
-/// Every change there is, each of which would be made if the namespace were there.
+/// Calls every change, each of which would be made if the namespace were active.
 fn changes(fixture: &CatalogFixture) -> Vec<(&'static str, Result<()>)> {
     let catalog = &fixture.catalog;
     let done = |result: Result<bool>| result.map(drop);
@@ -55,7 +55,7 @@ fn a_deleted_namespace_takes_no_change(open: OpenBackend<'_>) {
     }
     assert_eq!(records(keys_in(&*fixture.spy, catalog.namespace_id())), before);
     assert_eq!(fixture.available("a", "gpt-4"), 0);
-    // Registered again, it is another one.
+    // Registered again, it is another namespace.
     fixture.registry.register("default").wait().unwrap();
     assert_eq!(catalog.disable_entity("a").wait(), Err(gone));
 }

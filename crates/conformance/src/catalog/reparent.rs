@@ -1,4 +1,4 @@
-//! Moves: no circles, whatever happens at once.
+//! Moves to another parent: no cycles, also by concurrent moves.
 
 use std::sync::Arc;
 
@@ -72,7 +72,7 @@ fn two_concurrent_moves_make_no_cycle(open: OpenBackend<'_>) {
 }
 
 fn no_move_is_refused_for_ancestors_that_never_existed_together(open: OpenBackend<'_>) {
-    // `a` is below `b` when it is read. Before `b` is read `a` goes to the top, and `b` goes below another entity.
+    // `a` is below `b` when it is read. Before `b` is read, `a` is moved to the top, and `b` below another entity.
     for below in ["x", "a"] {
         let fixture = CatalogFixture::new(open);
         create_all(&fixture, &[("x", None), ("b", None), ("a", Some("b"))]);
@@ -86,7 +86,7 @@ fn no_move_is_refused_for_ancestors_that_never_existed_together(open: OpenBacken
     }
 }
 
-/// Does something before the record that is read next but some.
+/// Runs a function during the read that is the `count`th from now.
 fn before_get(spy: &Arc<Spy>, count: usize, intrusion: impl FnOnce() + Send + 'static) {
     let again = Arc::clone(spy);
     spy.during_get(move || match count {

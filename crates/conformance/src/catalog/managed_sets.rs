@@ -140,7 +140,7 @@ fn two_callers_that_change_one_set_in_steps_do_not_mix(open: OpenBackend<'_>) {
         sets.iter().find(|set| set.name() == "prod").map(tollgate_catalog::ManagedSet::revision)
     };
     assert_eq!(revision(), None);
-    // Both have seen a set that is not there. The second gets the error at its first step, and has changed nothing.
+    // Both callers have read a set that does not exist. The second gets the error at its first step, and has changed nothing.
     let seen =
         catalog.apply_limits_since("prod", 0, &[change(Level::Resource("a"), Target::Limits(&one))]).wait();
     assert_eq!(seen, Ok(1));
@@ -150,7 +150,7 @@ fn two_callers_that_change_one_set_in_steps_do_not_mix(open: OpenBackend<'_>) {
     assert_eq!(refused, Err(CatalogError::SetChanged("prod".into())));
     assert_eq!(catalog.limits(Level::System).wait().unwrap(), None);
     assert_eq!(catalog.limits(Level::Resource("a")).wait().unwrap().unwrap().limits, one);
-    // The first goes on, until another caller changes the set without having looked.
+    // The first goes on, until another caller changes the set without having read it.
     assert_eq!(catalog.apply_limits_since("prod", 1, &[]).wait(), Ok(2));
     assert_eq!(revision(), Some(2));
     apply(&fixture, Some("prod"), &[(Level::Resource("a"), Target::Nothing)]).unwrap();

@@ -1,4 +1,4 @@
-//! A namespace as a whole: what is in it is found and counted.
+//! A namespace as a whole: what is in it is listed and counted.
 
 use tollgate_catalog::{Access, DEFAULT_RESOURCE, Level, NewEntity, PageRequest, UsageQuery, Window};
 use tollgate_core::demand;
@@ -19,7 +19,7 @@ crate::catalog::laws![
     usage_of_all_entities_is_that_of_each,
 ];
 
-fn furnished(open: OpenBackend<'_>) -> CatalogFixture {
+fn filled(open: OpenBackend<'_>) -> CatalogFixture {
     let fixture = CatalogFixture::new(open);
     let catalog = &fixture.catalog;
     for entity in ["a", "b", "c", "d", "e"] {
@@ -37,16 +37,16 @@ fn furnished(open: OpenBackend<'_>) -> CatalogFixture {
     fixture
 }
 
-/// Brings the records of usage up to date, as the turn of the hour does.
-fn written_down(fixture: &CatalogFixture) {
+/// Writes the records of usage, as a new hour does.
+fn write_usage(fixture: &CatalogFixture) {
     let catalog = &fixture.catalog;
     catalog.backend().write_usage(catalog.namespace_id(), Scope::All).wait().unwrap();
 }
 
 fn created_entities_are_listed_in_pages(open: OpenBackend<'_>) {
-    let fixture = furnished(open);
-    // Records of usage lie between those of entities, but are not entities.
-    written_down(&fixture);
+    let fixture = filled(open);
+    // Records of usage sort between those of entities, but are not entities.
+    write_usage(&fixture);
     for limit in [1, 2, 100] {
         let (mut page, mut seen) = (PageRequest::of(limit), Vec::new());
         loop {
@@ -63,10 +63,10 @@ fn created_entities_are_listed_in_pages(open: OpenBackend<'_>) {
 }
 
 fn what_is_in_a_namespace_is_counted(open: OpenBackend<'_>) {
-    let fixture = furnished(open);
+    let fixture = filled(open);
     for is_written in [false, true] {
         if is_written {
-            written_down(&fixture);
+            write_usage(&fixture);
         }
         let counts = fixture.catalog.counts().wait().unwrap();
         assert_eq!((counts.entities, counts.entity_limits, counts.resource_limits), (5, 2, 1));
@@ -78,13 +78,13 @@ fn what_is_in_a_namespace_is_counted(open: OpenBackend<'_>) {
 }
 
 fn what_is_stored_of_one_entity_is_counted(open: OpenBackend<'_>) {
-    let fixture = furnished(open);
+    let fixture = filled(open);
     let catalog = &fixture.catalog;
-    // Its name starts as that of another does.
+    // Its name starts with the name of another.
     catalog.set_limits(Level::Entity("aa"), &rpm(30)).wait().unwrap();
     for is_written in [false, true] {
         if is_written {
-            written_down(&fixture);
+            write_usage(&fixture);
         }
         let of_a = catalog.counts_of_entity("a").wait().unwrap();
         let counted = (of_a.entities, of_a.entity_limits, of_a.usage_records, of_a.buckets);
@@ -96,7 +96,7 @@ fn what_is_stored_of_one_entity_is_counted(open: OpenBackend<'_>) {
 }
 
 fn a_deleted_namespace_can_be_counted(open: OpenBackend<'_>) {
-    let fixture = furnished(open);
+    let fixture = filled(open);
     let before = fixture.catalog.counts().wait().unwrap();
     let deleted = fixture.registry.delete(fixture.catalog.namespace_name()).wait().unwrap();
     assert_eq!(fixture.registry.counts(&deleted.id).wait().unwrap(), before);
@@ -104,11 +104,11 @@ fn a_deleted_namespace_can_be_counted(open: OpenBackend<'_>) {
 }
 
 fn all_limits_of_an_entity_are_found(open: OpenBackend<'_>) {
-    let fixture = furnished(open);
+    let fixture = filled(open);
     let all = fixture.catalog.limits_of_entity("a").wait().unwrap();
-    let told: Vec<_> =
+    let listed: Vec<_> =
         all.iter().map(|(resource, stored)| (resource.as_str(), stored.limits[0].amount())).collect();
-    assert_eq!(told, [(DEFAULT_RESOURCE, 30), ("gpt-4", 40)]);
+    assert_eq!(listed, [(DEFAULT_RESOURCE, 30), ("gpt-4", 40)]);
     assert!(fixture.catalog.limits_of_entity("b").wait().unwrap().is_empty());
 }
 
@@ -124,7 +124,7 @@ fn an_entity_may_be_denied_one_resource_or_exempt_from_its_switch(open: OpenBack
         Err(other) => panic!("{other}"),
     };
     let set = |entity, resource, access| catalog.set_access(entity, resource, access).wait().unwrap();
-    // One resource of one entity, and of those that cascade to it.
+    // One resource is denied to one entity, and to those that cascade to it.
     assert!(set("org", "gpt-4", Some(Access::Off)) && !set("org", "gpt-4", Some(Access::Off)));
     assert_eq!(
         [passes("org", "gpt-4"), passes("key", "gpt-4"), passes("org", "gpt-3")],
@@ -132,7 +132,7 @@ fn an_entity_may_be_denied_one_resource_or_exempt_from_its_switch(open: OpenBack
     );
     assert!(passes("other", "gpt-4") && !catalog.is_entity_disabled("org").wait().unwrap());
     assert!(set("org", "gpt-4", None) && passes("key", "gpt-4"));
-    // An exception from a resource that is disabled, for the entity that calls.
+    // The calling entity is exempt from a disabled resource.
     catalog.disable_resource("gpt-4").wait().unwrap();
     assert!(!passes("key", "gpt-4") && set("key", "gpt-4", Some(Access::On)));
     assert_eq!(
@@ -140,19 +140,19 @@ fn an_entity_may_be_denied_one_resource_or_exempt_from_its_switch(open: OpenBack
         [true, false, false]
     );
     assert_eq!(catalog.access("key", "gpt-4").wait().unwrap(), Some(Access::On));
-    // An entity that is disabled itself has no exceptions, and keeps them for later.
+    // An entity that is disabled itself has no exceptions, and keeps them until it is enabled.
     assert!(catalog.disable_entity("key").wait().unwrap() && !passes("key", "gpt-4"));
     assert!(set("key", "gpt-3", Some(Access::Off)) && catalog.is_entity_disabled("key").wait().unwrap());
     assert!(catalog.enable_entity("key").wait().unwrap() && !catalog.enable_entity("key").wait().unwrap());
     assert_eq!([passes("key", "gpt-4"), passes("key", "gpt-3")], [true, false]);
-    let said = catalog.accesses("key").wait().unwrap().into_iter().collect::<Vec<_>>();
-    assert_eq!(said, [("gpt-3".into(), Access::Off), ("gpt-4".into(), Access::On)]);
+    let accesses = catalog.accesses("key").wait().unwrap().into_iter().collect::<Vec<_>>();
+    assert_eq!(accesses, [("gpt-3".into(), Access::Off), ("gpt-4".into(), Access::On)]);
     assert!(set("key", "gpt-4", None) && set("key", "gpt-3", None) && !passes("key", "gpt-4"));
     assert_eq!(catalog.counts_of_entity("key").wait().unwrap().disabled, 0, "nothing is left of it");
 }
 
 fn disabled_entities_and_resources_are_listed(open: OpenBackend<'_>) {
-    let fixture = furnished(open);
+    let fixture = filled(open);
     let catalog = &fixture.catalog;
     assert!(catalog.is_entity_disabled("never-created").wait().unwrap());
     assert!(!catalog.is_entity_disabled("a").wait().unwrap());
@@ -162,7 +162,7 @@ fn disabled_entities_and_resources_are_listed(open: OpenBackend<'_>) {
 }
 
 fn events_of_all_subjects_are_listed_in_the_order_of_time(open: OpenBackend<'_>) {
-    let fixture = furnished(open);
+    let fixture = filled(open);
     let subjects = |page: PageRequest| {
         let page = fixture.catalog.audit_of_all(page).wait().unwrap();
         let subjects: Vec<String> = page.items.into_iter().map(|event| event.subject).collect();
@@ -189,11 +189,11 @@ fn events_of_all_subjects_are_listed_in_the_order_of_time(open: OpenBackend<'_>)
 }
 
 fn usage_of_all_entities_is_that_of_each(open: OpenBackend<'_>) {
-    let fixture = furnished(open);
+    let fixture = filled(open);
     let query = UsageQuery::of_all_entities(Window::Hour);
     let rows = fixture.catalog.usage(query.clone()).wait().unwrap().items;
-    let told: Vec<_> = rows.iter().map(|row| (row.entity.as_str(), row.amounts["rpm"])).collect();
-    assert_eq!(told, [("a", 7), ("b", 5)]);
+    let listed: Vec<_> = rows.iter().map(|row| (row.entity.as_str(), row.amounts["rpm"])).collect();
+    assert_eq!(listed, [("a", 7), ("b", 5)]);
     let summary = fixture.catalog.usage_summary(query.clone()).wait().unwrap();
     assert_eq!((summary.windows, summary.events, summary.limits["rpm"].total), (1, 2, 12));
     let later = query.clone().from(START + tollgate_core::Span::from_secs(3_600));

@@ -8,7 +8,7 @@ use tollgate_store::{Backend, BucketRef, Clock, Key, Op, OpId, Step, StoreError,
 
 use super::{BackendFixture, BucketName, get, is_done};
 
-const WHO: BucketName<'_> = BucketName("together", "user", "api");
+const NAME: BucketName<'_> = BucketName("together", "user", "api");
 
 pub(super) fn run<B: Backend>(open: &impl Fn(Clock) -> B) {
     a_call_and_its_writes_are_applied_together(open);
@@ -28,88 +28,89 @@ fn count_up(tests: Vec<Test>) -> Write {
     Write::Change(record(), vec![Change::Add("n".into(), 1)], tests)
 }
 
-fn counted<B: Backend>(desk: &BackendFixture<B>) -> Option<i64> {
-    get(&desk.store, &record()).and_then(|item| item.int("n"))
+fn counted<B: Backend>(fixture: &BackendFixture<B>) -> Option<i64> {
+    get(&fixture.store, &record()).and_then(|item| item.int("n"))
 }
 
 fn a_call_and_its_writes_are_applied_together<B: Backend>(open: &impl Fn(Clock) -> B) {
-    let desk = BackendFixture::open(open);
-    let take = Op::Take { costs: &desk.costs(100), term: None };
-    assert!(is_done(&desk.apply_with(WHO, take, &[count_up(vec![])])));
-    assert_eq!((desk.left(WHO), counted(&desk)), ([900, 3], Some(1)));
+    let fixture = BackendFixture::open(open);
+    let take = Op::Take { costs: &fixture.costs(100), term: None };
+    assert!(is_done(&fixture.apply_with(NAME, take, &[count_up(vec![])])));
+    assert_eq!((fixture.left(NAME), counted(&fixture)), ([900, 3], Some(1)));
     let put = Write::Put(Item::new(record()).with("n", 9), vec![Test::Exists]);
-    assert!(is_done(&desk.apply_with(WHO, Op::Reset, &[put])));
-    assert_eq!((desk.left(WHO), counted(&desk)), ([1_000, 4], Some(9)));
+    assert!(is_done(&fixture.apply_with(NAME, Op::Reset, &[put])));
+    assert_eq!((fixture.left(NAME), counted(&fixture)), ([1_000, 4], Some(9)));
 }
 
 fn the_writes_of_a_denied_call_are_not_made<B: Backend>(open: &impl Fn(Clock) -> B) {
-    let desk = BackendFixture::open(open);
-    desk.take(WHO, 950);
-    let denied = desk.apply_with(WHO, Op::Take { costs: &desk.costs(100), term: None }, &[count_up(vec![])]);
+    let fixture = BackendFixture::open(open);
+    fixture.take(NAME, 950);
+    let denied =
+        fixture.apply_with(NAME, Op::Take { costs: &fixture.costs(100), term: None }, &[count_up(vec![])]);
     assert!(matches!(denied, Ok(TxnOutcome::Denied(_))), "{denied:?}");
-    assert_eq!((desk.left(WHO), counted(&desk)), ([50, 3], None));
+    assert_eq!((fixture.left(NAME), counted(&fixture)), ([50, 3], None));
 }
 
 fn the_writes_of_a_stale_call_are_not_made<B: Backend>(open: &impl Fn(Clock) -> B) {
-    let desk = BackendFixture::open(open);
-    let at_version = |version| desk.limits.clone().at_version(version);
-    let costs = desk.costs(100);
+    let fixture = BackendFixture::open(open);
+    let at_version = |version| fixture.limits.clone().at_version(version);
+    let costs = fixture.costs(100);
     let take = |limits: &Limits, writes: &[Write]| {
-        desk.apply_under(limits, WHO, Op::Take { costs: &costs, term: None }, writes)
+        fixture.apply_under(limits, NAME, Op::Take { costs: &costs, term: None }, writes)
     };
     assert!(is_done(&take(&at_version(2), &[])));
     assert_eq!(take(&at_version(1), &[count_up(vec![])]), Ok(TxnOutcome::Stale(0)));
-    assert_eq!((desk.left(WHO), counted(&desk)), ([900, 3], None));
+    assert_eq!((fixture.left(NAME), counted(&fixture)), ([900, 3], None));
 }
 
 fn a_call_whose_write_fails_its_test_is_not_applied<B: Backend>(open: &impl Fn(Clock) -> B) {
-    let desk = BackendFixture::open(open);
-    let at = desk.take(WHO, 100);
-    let costs = desk.costs(100);
+    let fixture = BackendFixture::open(open);
+    let at = fixture.take(NAME, 100);
+    let costs = fixture.costs(100);
     let other = Write::Put(Item::new(ItemKey::new("together/A", "other")), vec![]);
     let writes = [other, count_up(vec![Test::Exists])];
     let usage = tollgate_core::Usage { at, reserved: &costs, used: &[0, 0], holder: None };
     let take = Op::Take { costs: &costs, term: None };
     for op in [take, Op::SettleExisting(usage), Op::TopUp(&costs), Op::Reset] {
-        assert_eq!(desk.apply_with(WHO, op, &writes), Err(RecordsError::Failed(1)));
-        assert_eq!((desk.left(WHO), counted(&desk)), ([900, 3], None));
+        assert_eq!(fixture.apply_with(NAME, op, &writes), Err(RecordsError::Failed(1)));
+        assert_eq!((fixture.left(NAME), counted(&fixture)), ([900, 3], None));
     }
-    assert_eq!(get(&desk.store, writes[0].key()), None);
-    // A bucket that the call would have made is not there either, or it would be past these limits.
+    assert_eq!(get(&fixture.store, writes[0].key()), None);
+    // The call made no bucket either: it would be under later limits than these.
     let new = BucketName("together", "new", "api");
-    let (old, later) = (desk.limits.clone().at_version(1), desk.limits.clone().at_version(2));
+    let (old, later) = (fixture.limits.clone().at_version(1), fixture.limits.clone().at_version(2));
     let take = || Op::Take { costs: &costs, term: None };
-    assert_eq!(desk.apply_under(&later, new, take(), &writes), Err(RecordsError::Failed(1)));
-    assert!(is_done(&desk.apply_under(&old, new, take(), &[])));
+    assert_eq!(fixture.apply_under(&later, new, take(), &writes), Err(RecordsError::Failed(1)));
+    assert!(is_done(&fixture.apply_under(&old, new, take(), &[])));
 }
 
 fn a_call_with_an_invalid_write_is_not_applied<B: Backend>(open: &impl Fn(Clock) -> B) {
-    let desk = BackendFixture::open(open);
+    let fixture = BackendFixture::open(open);
     let twice = [count_up(vec![]), count_up(vec![])];
-    let refused = desk.apply_with(WHO, Op::Take { costs: &desk.costs(100), term: None }, &twice);
+    let refused = fixture.apply_with(NAME, Op::Take { costs: &fixture.costs(100), term: None }, &twice);
     assert!(matches!(refused, Err(RecordsError::Store(StoreError::BadCall(_)))), "{refused:?}");
-    assert_eq!((desk.left(WHO), counted(&desk)), ([1_000, 4], None));
+    assert_eq!((fixture.left(NAME), counted(&fixture)), ([1_000, 4], None));
 }
 
 fn a_call_that_is_sent_again_writes_once<B: Backend>(open: &impl Fn(Clock) -> B) {
-    let desk = BackendFixture::open(open);
-    let (key, costs) = (Key::new(&["user", "api"]), desk.costs(100));
-    let place = BucketRef { namespace: "together", key: &key, limits: &desk.limits };
+    let fixture = BackendFixture::open(open);
+    let (key, costs) = (Key::new(&["user", "api"]), fixture.costs(100));
+    let place = BucketRef { namespace: "together", key: &key, limits: &fixture.limits };
     let steps = [Step { place, op: Op::Take { costs: &costs, term: None } }];
     let call = Transaction { id: Some(OpId(77)), steps: &steps, metered: true };
-    // A test that only holds the first time does not matter to a copy.
+    // The test holds only the first time, which is no concern of a copy of the call.
     let writes = [count_up(vec![Test::Absent])];
-    let first = desk.store.apply_with(&call, &writes).wait();
+    let first = fixture.store.apply_with(&call, &writes).wait();
     assert!(is_done(&first));
-    assert_eq!(desk.store.apply_with(&call, &writes).wait(), first);
-    assert_eq!((desk.left(WHO), counted(&desk)), ([900, 3], Some(1)));
+    assert_eq!(fixture.store.apply_with(&call, &writes).wait(), first);
+    assert_eq!((fixture.left(NAME), counted(&fixture)), ([900, 3], Some(1)));
 }
 
 fn as_many_calls_are_admitted_as_are_written<B: Backend>(open: &impl Fn(Clock) -> B) {
     const THREADS: usize = 8;
-    let desk = BackendFixture::open(open);
+    let fixture = BackendFixture::open(open);
     let admitted = AtomicUsize::new(0);
-    let (store, limits) = (&desk.store, &desk.limits);
+    let (store, limits) = (&fixture.store, &fixture.limits);
     std::thread::scope(|scope| {
         for _ in 0..THREADS {
             scope.spawn(|| {
@@ -126,6 +127,6 @@ fn as_many_calls_are_admitted_as_are_written<B: Backend>(open: &impl Fn(Clock) -
             });
         }
     });
-    // There is room for three, and the record lets two pass.
-    assert_eq!((admitted.into_inner(), counted(&desk), desk.left(WHO)), (2, Some(2), [400, 2]));
+    // The bucket has capacity for three, and the record admits two.
+    assert_eq!((admitted.into_inner(), counted(&fixture), fixture.left(NAME)), (2, Some(2), [400, 2]));
 }
