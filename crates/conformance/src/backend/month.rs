@@ -167,7 +167,8 @@ impl<B: Backend> Month<B> {
         items.flatten().map(|item| recount(&item)).collect()
     }
 
-    /// Compares reported and written usage with the recount. A record without usage may be missing, and so may a limit without usage.
+    /// Compares reported and written usage with the recount. A record without usage may be missing, and so may a limit
+    /// without usage.
     fn compare(&mut self) {
         let reported = self.reported();
         let mut found = BTreeMap::new();

@@ -16,8 +16,8 @@ pub mod waiting;
 
 pub use fixture::LimiterFixture;
 
-/// Makes a `#[test]` of every law of the [limiter](crate::limiter), on stores made by `$open`, from a clock to an `Arc<dyn Backend>`.
-/// With `quick` behind it, it leaves out the law that takes longer than all others together.
+/// Makes a `#[test]` of every law of the [limiter](crate::limiter), on stores made by `$open`, from a clock to an
+/// `Arc<dyn Backend>`. With `quick` behind it, it leaves out the law that takes longer than all others together.
 #[macro_export]
 macro_rules! limiter_suite {
     ($open:expr) => {

@@ -38,8 +38,8 @@ fn are_admitted_in_order(open: OpenSetStore<'_>) -> bool {
         fixture.clock.set(UNEVEN_START + Span::from_micros(second * 1_000_000 - 1));
         waiting[index..].iter_mut().for_each(WaitingTask::still_waits);
         fixture.clock.set(UNEVEN_START + Span::from_secs(second));
-        // The waiters behind are polled first, and stay behind. A waiter that overtakes a late head may get its lease only later, so
-        // they are polled for as long as the head waits.
+        // The waiters behind are polled first, and stay behind. A waiter that overtakes a late head may get its lease only
+        // later, so they are polled for as long as the head waits.
         let (first, behind) = waiting[index..].split_first_mut().expect("there are as many as seconds");
         let lease = eventually(|| match behind.iter_mut().any(|later| later.poll().is_ready()) {
             true => Some(None),
