@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use tollgate_core::{Costs, Denial, Limits, Take, Tick, Usage};
+use tollgate_core::{Costs, Denial, Limits, SmallCosts, Take, Tick, Usage};
 
 use crate::locked::LockedBucket;
 use crate::sync::MutexGuard;
@@ -95,20 +95,20 @@ impl CellChain {
     }
 
     /// As [`try_take`](CellChain::try_take), if no caller waits, these very limits are in force, which the costs are
-    /// counted in, and all fits, which is the common case; otherwise does nothing.
-    pub fn take_under<'l>(
+    /// counted in, all buckets are plain and all costs fit, which is the common case; otherwise does nothing.
+    #[inline]
+    pub fn take_plain_under<'l>(
         &self,
-        clock: &Clock,
+        now: Tick,
         limits: impl Iterator<Item = &'l Limits>,
-        costs: &[Costs],
+        costs: &[SmallCosts],
     ) -> Option<[Tick; CHAIN_MAX]> {
         let mut locked = [const { None }; CHAIN_MAX];
         for index in &self.lock_order {
             locked[*index] = Some(self.cells[*index].lock());
         }
-        let now = clock.now();
-        let fits = |((inner, costs), limits): ((&MutexGuard<'_, LockedBucket>, &Costs), &Limits)| {
-            inner.side.is_none() && inner.limits.same(limits) && inner.bucket.fits(limits, now, costs)
+        let fits = |((inner, costs), limits): ((&MutexGuard<'_, LockedBucket>, &SmallCosts), &Limits)| {
+            inner.side.is_none() && inner.limits.same(limits) && inner.bucket.fits_plain(limits, now, costs)
         };
         if !locked.iter().flatten().zip(costs).zip(limits).all(fits) {
             return None;
@@ -116,7 +116,7 @@ impl CellChain {
         let mut at = [Tick::ZERO; CHAIN_MAX];
         for ((inner, costs), at) in locked.iter_mut().flatten().zip(costs).zip(&mut at) {
             let LockedBucket { limits, bucket, .. } = &mut **inner;
-            *at = bucket.commit(limits, now, &Take::of(costs));
+            *at = bucket.take_plain(limits, now, costs).expect("it was found to fit under the same lock");
         }
         Some(at)
     }

@@ -143,11 +143,7 @@ impl Checker {
     #[must_use]
     pub fn store_timeout(self, timeout: Duration) -> Checker {
         let home = match self.home {
-            CheckerBacking::Stored(stored) => CheckerBacking::Stored(Arc::new(StoredChecker {
-                backend: Arc::clone(&stored.backend),
-                namespace: stored.namespace.clone(),
-                timeout,
-            })),
+            CheckerBacking::Stored(stored) => CheckerBacking::Stored(Arc::new(stored.with_timeout(timeout))),
             here @ CheckerBacking::Local(_) => here,
         };
         Checker { home, ..self }

@@ -10,7 +10,6 @@ use super::report::UsageReport;
 use super::{Cold, ColdState, Flag32, HeldLease, Lease};
 use crate::heartbeat::Heartbeat;
 use crate::set::{Backing, InForce, StoredBacking};
-use crate::timeout::with_timeout;
 use crate::{Event, LeaseError, LimitSet};
 
 /// What was taken from a store.
@@ -46,7 +45,14 @@ impl Grant {
         let beats = |term: LeaseTerm| {
             let buckets = vec![(remote.key.clone(), limits.clone())];
             let (heartbeats, reporter) = (remote.settings.heartbeats, set.reporter());
-            Heartbeat::start(&remote.backend, &remote.namespace, buckets, term, heartbeats, reporter)
+            Heartbeat::start(
+                &remote.store.backend,
+                &remote.store.namespace,
+                buckets,
+                term,
+                heartbeats,
+                reporter,
+            )
         };
         let heart = term.map(beats);
         Grant { limits, foreign, term, heart, origin: Origin::Store }
@@ -93,15 +99,15 @@ impl Settlement {
         let Some(remote) = self.remote() else { return Ok(()) };
         let steps = [remote.step(&self.grant.limits, self.op())];
         let call = Transaction { id: None, steps: &steps, metered: false };
-        let store = remote.store_of(self.grant.origin == Origin::StandIn);
-        with_timeout(remote.clock(), remote.settings.timeout, store.apply(&call)).await.map(drop)
+        let store = remote.store.store_of(self.grant.origin == Origin::StandIn);
+        remote.store.bounded(store.apply(&call)).await.map(drop)
     }
 
     fn apply_detached(self) {
         let Some(remote) = self.remote() else { return };
         let steps = [remote.step(&self.grant.limits, self.op())];
         let call = Transaction { id: None, steps: &steps, metered: false };
-        remote.store_of(self.grant.origin == Origin::StandIn).apply_detached(&call);
+        remote.store.store_of(self.grant.origin == Origin::StandIn).apply_detached(&call);
     }
 }
 
@@ -174,7 +180,7 @@ impl<'a> Lease<'a> {
         let (Some(heart), Backing::Stored(remote)) = (&grant.heart, self.set().home()) else {
             return Some(Reply::ready(Ok(true)));
         };
-        let beat = heart.beat(remote.settings.timeout);
+        let beat = heart.beat(remote.store.timeout);
         Some(Reply::later(async move { Ok(beat.await?) }))
     }
 

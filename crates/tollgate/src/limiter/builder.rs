@@ -6,8 +6,8 @@ use tollgate_core::Span;
 use tollgate_store::{Backend, PerProcess, Reach, WAITERS_MAX, generation};
 
 use super::{Limiter, LimiterSettings, LimiterShared};
-use crate::fallback::StoreHealth;
 use crate::observe::Reporter;
+use crate::store_client::StoreClient;
 use crate::{Observer, OnDrop};
 
 /// How long the holder of a resource may be silent, in stores that outlive it, unless the limiter says otherwise.
@@ -143,13 +143,11 @@ impl LimiterBuilder {
         let backend = Arc::clone(catalog.backend());
         Limiter(Arc::new(LimiterShared {
             clock: backend.clock().clone(),
-            namespace: catalog.namespace_id().into(),
-            backend,
+            store: StoreClient::new(backend, catalog.namespace_id(), settings.timeout).metered(),
             catalog,
             routes: PerProcess::new(generation().into()),
             reporter: Reporter::new(observer),
             settings,
-            away: StoreHealth::default(),
         }))
     }
 }

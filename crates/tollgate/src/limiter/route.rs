@@ -21,8 +21,8 @@ pub(crate) struct Route {
     pub(crate) chain: Arc<EntityChain>,
     /// The buckets themselves, if they are in this process.
     pub(crate) pins: Option<LocalBuckets>,
-    /// Whether the store was sent the limits by a demand that can never fit them.
-    pub(crate) is_heeded: AtomicBool,
+    /// Whether a demand that can never fit the limits has put them in force.
+    pub(crate) is_in_force: AtomicBool,
 }
 
 /// The buckets of a route, in the order of its links.
@@ -49,8 +49,8 @@ impl Route {
             let cells = || Cells::new(pins.iter().map(|pin| Arc::clone(&pin.cell)).collect()).ok();
             LocalBuckets { cells: if pins.len() > 1 { cells() } else { None }, pins }
         });
-        let is_heeded = AtomicBool::new(false);
-        Route { entity: entity.into(), resource: resource.into(), chain, pins, is_heeded }
+        let is_in_force = AtomicBool::new(false);
+        Route { entity: entity.into(), resource: resource.into(), chain, pins, is_in_force }
     }
 
     /// The only bucket of the route, if it is in this process.

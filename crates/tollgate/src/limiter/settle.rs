@@ -1,13 +1,12 @@
 //! How a lease ends: with what was used, with nothing, or without a word.
 
-use tollgate_core::{AMOUNT_MAX, AsDemand, Costs, DemandError, Limits, Name, Packed, Tick, Usage};
+use tollgate_core::{AMOUNT_MAX, AsDemand, DemandError, Name, Usage};
 use tollgate_store::records::{RecordsError, Write};
-use tollgate_store::{BucketRef, LocalBucket, Op, OpId, Reply, Step, StoreError, Transaction, join_all};
+use tollgate_store::{Op, OpId, Reply, Step, StoreError, Transaction, join_all};
 
 use super::LimiterShared;
 use super::lease::{HeldTake, LimiterGrant, LimiterLease, StoredGrant};
 use super::ticket::Ticket;
-use crate::timeout::with_timeout;
 use crate::{Event, LeaseError, OnDrop};
 
 /// By how much the use of limits differs from what was taken: the resource by its place, the limit by its name.
@@ -66,10 +65,8 @@ impl LimiterLease<'_> {
         if !self.is_of_this_process() {
             return self.let_go();
         }
-        if self.extra.is_none()
-            && let Some(result) = self.settle_pinned(&usage)
-        {
-            return Reply::ready(result);
+        if self.extra.is_none() && self.settle_pinned(&usage) {
+            return Reply::ready(Ok(()));
         }
         let reported = self.report(usage);
         let ended = self.finish(LeaseEnd::Commit);
@@ -77,28 +74,6 @@ impl LimiterLease<'_> {
             Ok(()) => ended,
             Err(error) => Reply::later(async move { ended.await.and(Err(error)) }),
         }
-    }
-
-    /// Settles what was taken from a bucket in this process, if there is nothing unusual about it.
-    #[inline]
-    fn settle_pinned(&mut self, usage: &impl AsDemand) -> Option<Result<(), LeaseError>> {
-        let LimiterGrant::Pinned { route, at, taken } = &self.grant else { return None };
-        let (pin, limits) = (route.only_pin()?, &route.chain.links[0].limits);
-        let mut used = taken.amounts();
-        let (mut differs, mut is_over) = (false, usage.bad_amount().is_some());
-        for (name, amount) in (0..usage.len()).map(|index| usage.part(index)) {
-            let index = limits.index_of(name)?;
-            let reserved = taken.amount(index);
-            differs |= amount != reserved;
-            is_over |= amount > reserved;
-            *used.get_mut(index)? = amount;
-        }
-        let is_told = is_over || self.shared().reporter.is_watched();
-        if is_told || !end_pinned(self.shared(), pin, limits, (*at, taken), &used, differs) {
-            return None;
-        }
-        self.is_open = false;
-        Some(Ok(()))
     }
 
     /// Notes what was used of the resource of the call, to count when the lease ends. The last report of a limit counts.
@@ -226,7 +201,7 @@ impl LimiterLease<'_> {
         }
         self.is_open = false;
         self.stop_beating();
-        if self.end_here(ending) {
+        if self.end_pinned(ending) || self.end_here(ending) {
             return Reply::ready(Ok(()));
         }
         // No store remembers calls for as long as a ticket can be redeemed, so a ticket ends with a record.
@@ -264,18 +239,16 @@ impl LimiterLease<'_> {
             groups.clone().map(|(group, used)| settlements(&shared, stored, group, used)).collect();
         let call = |(index, steps)| Transaction { id: stored.id_of(index), steps, metered: true };
         let calls: Vec<Transaction<'_>> = steps.iter().map(Vec::as_slice).enumerate().map(call).collect();
-        let timeout = shared.settings.timeout;
         let mut rest = calls.as_slice();
         // That a ticket has ended is to be remembered though there is nothing to settle, and before the rest is settled.
         if let Some((first, others)) = calls.split_first().filter(|_| !writes.is_empty()) {
-            with_timeout(&shared.clock, timeout, shared.backend.apply_with(first, &writes)).await?;
+            shared.store.bounded(shared.store.backend.apply_with(first, &writes)).await?;
             rest = others;
         }
         // All are sent at once: a caller that does not wait for the answer has ended all of it.
-        let store = shared.store_of(stored.is_local);
+        let store = shared.store.store_of(stored.is_local);
         let says = |call: &&Transaction<'_>| !call.steps.is_empty() || stored.ticket.is_some();
-        let sent =
-            rest.iter().filter(says).map(|call| with_timeout(&shared.clock, timeout, store.apply(call)));
+        let sent = rest.iter().filter(says).map(|call| shared.store.bounded(store.apply(call)));
         let ended = join_all(sent.collect()).await.into_iter().find_map(Result::err);
         groups.for_each(|(group, used)| tell(&shared, group, used));
         ended.map_or(Ok(()), |error| Err(error.into()))
@@ -323,16 +296,7 @@ impl LimiterLease<'_> {
     /// Ends the lease. Never blocks: what has to be sent is sent in the background.
     fn end_detached(&mut self, ending: LeaseEnd) {
         self.stop_beating();
-        if let LimiterGrant::Pinned { route, at, taken } = &self.grant
-            && let Some(pin) = route.only_pin()
-        {
-            let used = if ending == LeaseEnd::Cancel { [0; 4] } else { taken.amounts() };
-            let limits = &route.chain.links[0].limits;
-            if end_pinned(self.shared(), pin, limits, (*at, taken), &used, ending == LeaseEnd::Cancel) {
-                return;
-            }
-        }
-        if self.end_here(ending) {
+        if self.end_pinned(ending) || self.end_here(ending) {
             return;
         }
         let extra = self.extra.take().unwrap_or_default();
@@ -343,7 +307,7 @@ impl LimiterLease<'_> {
             let steps = settlements(&shared, stored, group, &used);
             if !steps.is_empty() {
                 let call = Transaction { id: stored.id_of(index), steps: &steps, metered: true };
-                shared.store_of(stored.is_local).apply_detached(&call);
+                shared.store.store_of(stored.is_local).apply_detached(&call);
             }
             tell(&shared, group, &used);
         }
@@ -388,36 +352,6 @@ impl StoredGrant {
     }
 }
 
-/// Ends what was taken from a bucket in this process, if there is nothing unusual about it.
-#[inline]
-fn end_pinned(
-    shared: &LimiterShared,
-    pin: &LocalBucket,
-    limits: &Limits,
-    (at, taken): (Tick, &Packed),
-    used: &[u64; 4],
-    differs: bool,
-) -> bool {
-    if !differs && !limits.have_resources() {
-        return true;
-    }
-    if !pin.cell.settle_packed(limits, taken, used) {
-        return false;
-    }
-    let queues = shared.backend.wait_queues();
-    if differs || !queues.is_empty() {
-        let mut reserved = Costs::none(limits.len());
-        reserved.unpack(taken);
-        let usage = Usage { at, reserved: &reserved, used: &used[..limits.len()], holder: None };
-        if differs {
-            pin.count_settlement(shared.clock.now(), limits, &usage);
-        }
-        let place = BucketRef { namespace: &shared.namespace, key: pin.key(), limits };
-        queues.notify_settled(&place, &usage);
-    }
-    true
-}
-
 /// Settles one bucket that is in this process.
 fn settle_here(shared: &LimiterShared, stored: &StoredGrant, held: &HeldTake, used: &[u64]) {
     let HeldTake { planned, at, pin: Some(pin) } = held else { return };
@@ -431,7 +365,7 @@ fn settle_here(shared: &LimiterShared, stored: &StoredGrant, held: &HeldTake, us
     if differs {
         pin.count_settlement(shared.clock.now(), planned.limits(), &usage);
     }
-    shared.backend.wait_queues().notify_settled(&planned.place(&shared.namespace), &usage);
+    shared.store.backend.wait_queues().notify_settled(&planned.place(&shared.store.namespace), &usage);
 }
 
 /// What was used of each limit of each bucket.
@@ -463,7 +397,7 @@ fn settlements<'s>(
     let step = |(held, used): (&'s HeldTake, &'s Vec<u64>)| {
         let holder = holder.filter(|_| held.planned.holds_resources());
         let usage = Usage { at: held.at, reserved: &held.planned.costs, used, holder };
-        Step { place: held.planned.place(&shared.namespace), op: Op::SettleExisting(usage) }
+        Step { place: held.planned.place(&shared.store.namespace), op: Op::SettleExisting(usage) }
     };
     group.iter().zip(used).filter(settles).map(step).collect()
 }

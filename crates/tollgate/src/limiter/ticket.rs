@@ -14,7 +14,6 @@ use super::lease::LimiterLease;
 use super::settle::LeaseEnd;
 use super::ticket_text::parse;
 use crate::LeaseError;
-use crate::timeout::with_timeout;
 
 /// What tickets of earlier forms begin with, which were not sealed.
 const UNSEALED_FORMS: [&str; 2] = ["tg1+", "tg2+"];
@@ -153,8 +152,7 @@ impl<'a> LimiterLease<'a> {
             let ttl = stored.term.map(|term| term.ttl);
             let ticket = stored.ticket.unwrap_or_else(|| Ticket::new(shared.clock.now(), ttl));
             let text = stored.to_text(&ticket);
-            let sealed =
-                with_timeout(&shared.clock, shared.settings.timeout, shared.catalog.seal(&text)).await?;
+            let sealed = shared.store.bounded(shared.catalog.seal(&text)).await?;
             lease.close();
             Ok(sealed)
         })
@@ -197,19 +195,16 @@ impl<'a> LimiterLease<'a> {
             Ok(()) => {}
             Err(RecordsError::Store(error)) => return Err(error.into()),
             Err(RecordsError::Failed(0)) => {
-                return Err(StoreError::NamespaceGone(shared.namespace.to_string()).into());
+                return Err(StoreError::NamespaceGone(shared.store.namespace.to_string()).into());
             }
             Err(_) => return Ok(TicketEnd::Before),
         }
         // The store answers a call that it remembers as it did at first; so the record tells who made it.
-        let found = shared.backend.get_many(record.as_slice());
-        let found =
-            with_timeout(&shared.clock, shared.settings.timeout, found).await.map_err(
-                |error| match error {
-                    RecordsError::Store(error) => error,
-                    other => StoreError::BadCall(other.to_string()),
-                },
-            )?;
+        let found = shared.store.backend.get_many(record.as_slice());
+        let found = shared.store.bounded(found).await.map_err(|error| match error {
+            RecordsError::Store(error) => error,
+            other => StoreError::BadCall(other.to_string()),
+        })?;
         let is_ours = found.into_iter().flatten().any(|item| item.text("by") == Some(by.as_str()));
         Ok(if is_ours { TicketEnd::Now } else { TicketEnd::Before })
     }
@@ -235,7 +230,7 @@ impl Limiter {
                 return Err(TicketError::TooOld);
             }
             let unsealed = self.0.catalog.unseal(ticket);
-            let text = with_timeout(&self.0.clock, self.0.settings.timeout, unsealed).await?;
+            let text = self.0.store.bounded(unsealed).await?;
             let (mut stored, ticket) = parse(&text).map_err(TicketError::NotOne)?;
             if ticket.expires <= self.0.clock.now() {
                 return Err(TicketError::Expired(tollgate_store::usage::iso(ticket.expires)));

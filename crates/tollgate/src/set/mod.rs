@@ -475,7 +475,7 @@ impl LimitSet {
     pub fn reach(&self) -> Reach {
         match self.home() {
             Backing::Local(_) => Reach::Process,
-            Backing::Stored(remote) => remote.reach(),
+            Backing::Stored(remote) => remote.store.backend.reach(),
         }
     }
 

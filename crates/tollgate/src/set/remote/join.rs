@@ -11,8 +11,8 @@ use tollgate_core::{AsDemand, Costs, DemandError, Limits, LimitsError, Name};
 use tollgate_store::StoreError;
 use tollgate_store::records::RecordsError;
 
-use super::{STALE_MAX, StoredBacking, unsettled};
-use crate::timeout::with_timeout;
+use super::{STALE_MAX, StoredBacking};
+use crate::admission::limits_unsettled;
 use crate::{AcquireError, ReplaceError};
 
 /// What a program says about a set that it opens.
@@ -117,7 +117,7 @@ impl StoredBacking {
                 return Ok(());
             }
         }
-        Err(unsettled().into())
+        Err(limits_unsettled().into())
     }
 
     /// Limits of a version that the bucket may be past though the record is not: the record should be ahead of the bucket,
@@ -143,9 +143,9 @@ impl StoredBacking {
     }
 
     async fn read(&self) -> Result<SharedSet, JoinError> {
-        let none = SharedSet::new(&self.namespace, &self.name);
+        let none = SharedSet::new(&self.store.namespace, &self.name);
         let keys = [none.key().clone()];
-        let items = with_timeout(self.clock(), self.settings.timeout, self.backend.get_many(&keys)).await;
+        let items = self.store.bounded(self.store.backend.get_many(&keys)).await;
         let item = items.map_err(store_error)?.into_iter().next().flatten();
         let read = none.read(item.as_ref(), &self.named.limits);
         read.map_err(|why: CatalogError| StoreError::Refused(why.to_string()).into())
@@ -154,7 +154,7 @@ impl StoredBacking {
     /// Writes the record, unless another program was faster.
     async fn write(&self, before: &SharedSet, after: &SharedSet) -> Result<bool, JoinError> {
         let writes = [after.write_after(before)];
-        match with_timeout(self.clock(), self.settings.timeout, self.backend.write(&writes)).await {
+        match self.store.bounded(self.store.backend.write(&writes)).await {
             Ok(()) => Ok(true),
             Err(RecordsError::Failed(_)) => Ok(false),
             Err(RecordsError::Store(StoreError::Refused(why))) => Err(self.unwritten(&why).into()),

@@ -45,8 +45,11 @@ impl LimitSet {
         let (limits, costs) =
             (&in_force.limits, remote.costs(&in_force, wanted, |name| self.skip_unknown(name))?);
         let steps = [remote.step(limits, Op::Take { costs: &costs, term: None })];
-        let taken =
-            remote.store_of(true).apply(&Transaction { id: None, steps: &steps, metered: false }).wait();
+        let taken = remote
+            .store
+            .store_of(true)
+            .apply(&Transaction { id: None, steps: &steps, metered: false })
+            .wait();
         let Ok(TxnOutcome::Done(done)) = taken else { return Ok(None) };
         let Some(StepOutcome::Taken(taken)) = done.first() else { return Ok(None) };
         Ok(Some(Lease::there(self, taken.at, costs.clone(), None, Grant::local(in_force.clone()))))

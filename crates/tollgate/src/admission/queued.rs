@@ -1,16 +1,17 @@
-//! Taking turns for the buckets of a store: who may ask it, who waits, and until when.
+//! A caller's entries in the wait queues of a store: whether it may ask the store, waits, or gives up.
 
 use std::time::Duration;
 
-use tollgate_core::{Costs, Denial, Limits, Ready, Span, Tick};
+use tollgate_core::{Denial, Ready, Span, Tick};
 use tollgate_store::{
     Backend, Claim, Clock, Key, Priority, QueueFull, QueueGuard, QueueKey, QueuePlace, Reach, Reply,
     StoreError, Transaction, TxnOutcome,
 };
 
+use super::Takes;
 use crate::timeout::with_timeout;
 
-/// Initial and maximum polling interval of a waiter that other processes take from and give back to without notifying it.
+/// Initial and maximum polling interval of a waiter in a store whose other clients cannot notify it.
 const POLL: [Span; 2] = [Span::from_millis(5), Span::from_millis(200)];
 
 /// Polling interval where processes share the queues: only processes that died do not notify.
@@ -20,7 +21,7 @@ const SHARED_POLL: Span = Span::from_millis(200);
 /// time, and a thousand processes leave the processors to those that are next.
 const FAR_POLL: Span = Span::from_millis(700);
 
-/// How many waiters that are.
+/// How many waiters ahead are many.
 const FAR: u32 = 32;
 
 /// How many waiters behind the one that asks a store across a network have their claims renewed with its own. They are served
@@ -30,7 +31,7 @@ const FOLLOWERS_MAX: usize = 16;
 /// How long a store keeps claims that are not renewed.
 const CLAIMS_EXPIRE_AFTER: Duration = Duration::from_secs(1);
 
-/// How patient a caller is.
+/// Whether and until when a caller waits.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct WaitPolicy {
     pub(crate) waits: bool,
@@ -41,71 +42,70 @@ pub(crate) struct WaitPolicy {
 }
 
 impl WaitPolicy {
-    /// Of a caller that does not wait, so that no number of waiters is too many for it.
+    /// Returns the policy of a caller that does not wait, so that no number of waiters is too many for it.
     pub(crate) fn at_once(priority: Priority) -> WaitPolicy {
         WaitPolicy { waits: false, priority, deadline: None, waiters_max: usize::MAX }
     }
 }
 
-/// What a caller takes from one bucket.
-#[derive(Clone, Copy)]
-pub(crate) struct Takes<'k> {
-    pub(crate) bucket: &'k Key,
-    pub(crate) limits: &'k Limits,
-    pub(crate) costs: &'k Costs,
-}
-
-/// One who wants something of a store.
-pub(crate) struct Admission<'a> {
+/// A caller of a store, with its entries in the wait queues. It has none until it is denied or finds waiters ahead.
+pub(crate) struct QueuedCaller<'a> {
     backend: &'a dyn Backend,
     namespace: &'a str,
-    patience: WaitPolicy,
+    policy: WaitPolicy,
     since: Tick,
     guard: Option<QueueGuard<'a>>,
     /// The limits that it was found short of. It stays in their queues until it is granted.
     claims: Vec<QueueKey>,
-    looks: u32,
-    /// How many waiters are ahead of it, as far as the store said.
+    polls: u32,
+    /// How many waiters the store reported ahead of it.
     ahead: u32,
 }
 
-/// What to do about a denial.
+/// What a caller does after a denial.
 pub(crate) enum AfterDenial {
-    /// Give up: the caller does not wait, or cannot be admitted before its deadline.
+    /// Gives up: it does not wait, or cannot be admitted before its deadline.
     Deny,
-    /// Ask again: what was given back before the caller was in the queue did not notify it.
+    /// Asks again: a release before the caller was in the queue did not notify it.
     Again,
-    /// Wait until notified, and no later than this.
+    /// Waits until it is notified, and no later than this.
     Wait(Option<Tick>),
 }
 
-impl<'a> Admission<'a> {
-    pub(crate) fn new(backend: &'a dyn Backend, namespace: &'a str, patience: WaitPolicy) -> Admission<'a> {
+impl<'a> QueuedCaller<'a> {
+    pub(crate) fn new(backend: &'a dyn Backend, namespace: &'a str, policy: WaitPolicy) -> QueuedCaller<'a> {
         let since = backend.clock().now();
-        Admission { backend, namespace, patience, since, guard: None, claims: Vec::new(), looks: 0, ahead: 0 }
+        QueuedCaller {
+            backend,
+            namespace,
+            policy,
+            since,
+            guard: None,
+            claims: Vec::new(),
+            polls: 0,
+            ahead: 0,
+        }
     }
 
-    /// How long ago it came.
-    pub(crate) fn so_far(&self) -> Duration {
+    /// Returns how long ago the caller came.
+    pub(crate) fn elapsed(&self) -> Duration {
         self.backend.clock().now().since(self.since).to_duration()
     }
 
-    /// How long it has waited, if it has.
+    /// Returns how long it has waited, if it has.
     pub(crate) fn waited(&self) -> Option<Duration> {
-        self.guard.is_some().then(|| self.so_far())
+        self.guard.is_some().then(|| self.elapsed())
     }
 
-    /// Whether a waiter is ahead of this caller in the queue of a limit it takes from. A caller that waits then joins it.
-    pub(crate) fn must_queue<'k, I>(&mut self, takes: impl FnOnce() -> I) -> Result<bool, QueueFull>
-    where
-        I: Iterator<Item = Takes<'k>>,
-    {
+    /// Returns whether a waiter is ahead of this caller in the queue of a limit it takes from. A caller that waits joins
+    /// that queue.
+    pub(crate) fn must_queue(&mut self, takes: &[Takes<'_>]) -> Result<bool, QueueFull> {
         let queues = self.backend.wait_queues();
-        let WaitPolicy { waits, priority, waiters_max, .. } = self.patience;
+        let WaitPolicy { waits, priority, waiters_max, .. } = self.policy;
         if self.guard.is_none() && queues.is_empty() {
             return Ok(false);
         }
-        let keys = self.keys(takes());
+        let keys = self.keys(takes);
         if self.guard.is_none() {
             let now = self.backend.clock().now();
             if !keys.iter().any(|key| queues.ahead_of(key, priority, now).is_some()) {
@@ -122,14 +122,15 @@ impl<'a> Admission<'a> {
         Ok(!guard.may_ask(&keys, waiters_max)?)
     }
 
-    fn keys<'k>(&self, takes: impl Iterator<Item = Takes<'k>>) -> Vec<QueueKey> {
-        let keys = takes.flat_map(|Takes { bucket, limits, costs }| {
+    fn keys(&self, takes: &[Takes<'_>]) -> Vec<QueueKey> {
+        let keys = takes.iter().flat_map(|Takes { bucket, limits, costs }| {
             QueueKey::of_costs(self.namespace, bucket, limits, costs).collect::<Vec<_>>()
         });
         keys.collect()
     }
 
-    /// Asks the store, and sends it the place of the caller if it keeps the order of the waiters of all processes.
+    /// Applies the call, and sends the position of the caller along if the store keeps the order of the waiters of all
+    /// processes.
     pub(crate) fn apply<'c>(&'c self, call: &Transaction<'c>) -> Reply<'c, Result<TxnOutcome, StoreError>> {
         match self.backend.reach() {
             Reach::Fleet => self.backend.apply_in_turn(call, self.place()),
@@ -138,7 +139,7 @@ impl<'a> Admission<'a> {
     }
 
     fn place(&self) -> QueuePlace {
-        let (priority, queues) = (self.patience.priority, self.backend.wait_queues());
+        let (priority, queues) = (self.policy.priority, self.backend.wait_queues());
         let Some(rank) = self.guard.as_ref().map(QueueGuard::rank) else {
             return QueuePlace { priority, ..QueuePlace::default() };
         };
@@ -149,9 +150,9 @@ impl<'a> Admission<'a> {
         QueuePlace { priority, rank: Some(rank), claims: self.claims.iter().map(claim).collect() }
     }
 
-    /// While others are ahead: until when to wait, or to give up.
-    pub(crate) fn in_line(&mut self) -> AfterDenial {
-        let WaitPolicy { waits, deadline, .. } = self.patience;
+    /// Returns until when to wait while waiters are ahead, or to give up.
+    pub(crate) fn behind_waiters(&mut self) -> AfterDenial {
+        let WaitPolicy { waits, deadline, .. } = self.policy;
         let now = self.backend.clock().now();
         if !waits || deadline.is_some_and(|deadline| now >= deadline) {
             return AfterDenial::Deny;
@@ -160,7 +161,7 @@ impl<'a> Admission<'a> {
         AfterDenial::Wait(if is_notified { deadline } else { self.next_poll(Ready::Unknown, now) })
     }
 
-    /// What to do about having been denied by these buckets.
+    /// Queues the caller that these buckets denied, unless it does not wait or cannot be admitted in time.
     pub(crate) fn denied(
         &mut self,
         takes: &[Takes<'_>],
@@ -168,7 +169,7 @@ impl<'a> Admission<'a> {
     ) -> Result<AfterDenial, QueueFull> {
         let now = self.backend.clock().now();
         let latest = |of: fn(&Denial) -> Ready| denials.iter().map(of).fold(Ready::Now, Ready::later);
-        if !self.patience.waits || self.cannot_pass_in_time(latest(Denial::earliest), now) {
+        if !self.policy.waits || self.cannot_pass_in_time(latest(Denial::earliest), now) {
             return Ok(AfterDenial::Deny);
         }
         self.claim(takes, denials);
@@ -176,8 +177,8 @@ impl<'a> Admission<'a> {
         let queues = self.backend.wait_queues();
         let guard = self
             .guard
-            .get_or_insert_with(|| queues.guard(self.backend.clock(), self.patience.priority, self.since));
-        let is_new = guard.enqueue(self.claims.iter().cloned(), self.patience.waiters_max)?;
+            .get_or_insert_with(|| queues.guard(self.backend.clock(), self.policy.priority, self.since));
+        let is_new = guard.enqueue(self.claims.iter().cloned(), self.policy.waiters_max)?;
         guard.retain_only(&self.claims);
         if is_new {
             return Ok(AfterDenial::Again);
@@ -186,7 +187,7 @@ impl<'a> Admission<'a> {
     }
 
     /// Claims the limit that the caller will wait longest for, unless it is short of one that it claims already: until it
-    /// has that, others may as well have the rest. So claims only grow, and only as far as it takes.
+    /// has that, other callers may take the rest. So claims only grow, and only as far as needed.
     fn claim(&mut self, takes: &[Takes<'_>], denials: &[Denial]) {
         let shortages =
             || takes.iter().zip(denials).map(|(takes, denial)| (takes, denial, denial.shortage()));
@@ -206,31 +207,35 @@ impl<'a> Admission<'a> {
         let longest = shortages().filter(|(.., shortage)| shortage.ready == slowest);
         let longest: Vec<QueueKey> =
             longest.flat_map(|(takes, denial, shortage)| named(takes, denial, shortage.slowest)).collect();
-        // A cooldown ends for all at once, so there is nothing to be kept for one.
+        // A cooldown ends for all callers at once, so there is nothing to keep for one of them.
         let cooldown = tollgate_core::Limit::cooldown();
         self.claims.retain(|claim| *claim.limit != *cooldown.name().as_str() || short.contains(claim));
         if !self.claims.iter().any(|claim| short.contains(claim)) {
-            // Denied though short of nothing, it is behind waiters that the store knows of.
+            // A caller that is denied though it is short of nothing is behind waiters that the store knows of.
             let new = [longest, short].into_iter().find(|keys| !keys.is_empty());
-            self.claims.extend(new.unwrap_or_else(|| self.keys(takes.iter().copied())));
+            self.claims.extend(new.unwrap_or_else(|| self.keys(takes)));
         }
     }
 
-    /// Returns whether a wait behind others is sure to miss its deadline, going by what the store would say to this one
-    /// alone.
-    pub(crate) fn is_too_late(&self, denial: &Denial) -> bool {
-        self.cannot_pass_in_time(denial.earliest(), self.backend.clock().now())
+    /// Returns whether a wait is sure to miss its deadline, going by these denials.
+    pub(crate) fn is_too_late(&self, denials: &[Denial]) -> bool {
+        let earliest = denials.iter().map(Denial::earliest).fold(Ready::Now, Ready::later);
+        self.cannot_pass_in_time(earliest, self.backend.clock().now())
+    }
+
+    pub(crate) fn has_deadline(&self) -> bool {
+        self.policy.deadline.is_some()
     }
 
     fn cannot_pass_in_time(&self, earliest: Ready, now: Tick) -> bool {
-        self.patience.deadline.is_some_and(|deadline| match earliest {
+        self.policy.deadline.is_some_and(|deadline| match earliest {
             Ready::At(earliest) => earliest > deadline || deadline <= now,
             Ready::Now | Ready::Unknown => deadline <= now,
         })
     }
 
-    /// When to ask again without a notification: when it is said to pass, at the deadline, and, where others take and give
-    /// back unseen, ever more seldom in between. Not at the same instants as other processes.
+    /// Returns when to ask again without a notification: when the store expects to admit it, at the deadline, and, where other
+    /// processes take and give back without notifying it, at growing intervals in between, with jitter.
     fn next_poll(&mut self, ready: Ready, now: Tick) -> Option<Tick> {
         let ready = match ready {
             Ready::At(tick) => Some(tick.max(now)),
@@ -238,7 +243,7 @@ impl<'a> Admission<'a> {
             Ready::Unknown => None,
         };
         let is_notified = self.guard.as_ref().is_some_and(QueueGuard::is_notified_of_all);
-        let look = (self.backend.reach() != Reach::Process).then(|| {
+        let poll = (self.backend.reach() != Reach::Process).then(|| {
             let is_shared = self.backend.wait_queues().is_shared() && is_notified;
             let interval = match is_shared {
                 true => [SHARED_POLL; 2],
@@ -246,14 +251,14 @@ impl<'a> Admission<'a> {
                 false => POLL,
             };
             let [first, last] = interval.map(Span::as_micros);
-            let pause = first.saturating_mul(1 << self.looks.min(10)).min(last);
-            self.looks += 1;
+            let pause = first.saturating_mul(1 << self.polls.min(10)).min(last);
+            self.polls += 1;
             now + Span::from_micros(pause - jitter(now, pause / 2))
         });
-        [ready, look, self.patience.deadline].into_iter().flatten().min()
+        [ready, poll, self.policy.deadline].into_iter().flatten().min()
     }
 
-    /// Waits until it is notified, or until `due`.
+    /// Waits until the caller is notified, or until `due`.
     ///
     /// # Cancel safety
     ///
@@ -264,26 +269,26 @@ impl<'a> Admission<'a> {
         }
     }
 
-    /// The same refusal, behind those who wait already.
+    /// Returns the denial, not to be retried before the waiters ahead are served.
     pub(crate) fn behind(&self, key: &Key, denial: Denial) -> Denial {
-        behind(self.backend, self.namespace, key, self.patience.priority, denial)
+        behind(self.backend, self.namespace, key, self.policy.priority, denial)
     }
 }
 
-impl Admission<'_> {
-    /// Leaves all queues, and waits until the store knows: a process that gives up and ends at once would hold back others
-    /// until its claims expire.
+impl QueuedCaller<'_> {
+    /// Leaves all queues, and waits until the store knows: otherwise the claims of a process that gives up and ends at once
+    /// would hold back other callers until they expire.
     ///
     /// # Cancel safety
     ///
-    /// Dropping it leaves them all the same.
+    /// Dropping it leaves the queues all the same.
     pub(crate) async fn leave(&mut self) {
         if let Some(left) = self.begin_to_leave() {
             let left = async {
                 left.await;
                 Ok::<(), StoreError>(())
             };
-            // Should it take longer, the claims have expired.
+            // If it takes longer, the claims have expired.
             let _ = with_timeout(&Clock::system(), CLAIMS_EXPIRE_AFTER, left).await;
         }
     }
@@ -294,14 +299,14 @@ impl Admission<'_> {
     }
 }
 
-impl Drop for Admission<'_> {
+impl Drop for QueuedCaller<'_> {
     fn drop(&mut self) {
-        // A store that granted it has removed its claims already.
+        // A store that granted the caller has removed its claims already.
         drop(self.begin_to_leave());
     }
 }
 
-/// A refusal of a newcomer, behind those who wait already.
+/// Returns the denial of a newcomer, not to be retried before the waiters ahead are served.
 pub(crate) fn behind(
     backend: &dyn Backend,
     namespace: &str,
@@ -327,7 +332,7 @@ pub(crate) fn behind(
     denial.not_before(ready)
 }
 
-/// A number below `bound` that other processes are unlikely to come upon at the same time.
+/// Returns a number below `bound` that other processes are unlikely to choose at the same time.
 fn jitter(now: Tick, bound: u64) -> u64 {
     let seed = now.as_micros() ^ u64::from(std::process::id()).rotate_left(32);
     seed.wrapping_mul(0x9E37_79B9_7F4A_7C15).rotate_left(29) % bound.max(1)
