@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tollgate_core::Tick;
+use tollgate_store::records::{Cursor, Page};
 use tollgate_store::{Backend, Clock, ManualClock};
 
 /// Opens a store that goes by the clock it is given, and that no other law uses.
@@ -23,6 +24,18 @@ pub(crate) fn open_at<S>(start: Tick, open: impl FnOnce(Clock) -> S) -> (ManualC
     let clock = ManualClock::at(start);
     let store = open(clock.clock());
     (clock, store)
+}
+
+/// Reads all pages, each from the cursor that the page before it returned.
+pub(crate) fn all_pages<T>(mut read: impl FnMut(Option<Cursor>) -> Page<T>) -> Vec<T> {
+    let (mut all, mut seen) = (Vec::new(), Vec::new());
+    loop {
+        let Page { items, next } = read(seen.last().cloned());
+        all.extend(items);
+        let Some(next) = next else { return all };
+        assert!(!seen.contains(&next), "a cursor came twice: {next:?}");
+        seen.push(next);
+    }
 }
 
 /// Opens a store whose clock stands at [`START`].

@@ -5,6 +5,7 @@ use tollgate_store::records::{Cursor, Page};
 use tollgate_store::{Backend, BucketStatus, Clock, Op, Scope, StoreError};
 
 use super::{BackendFixture, BucketName};
+use crate::fixture::all_pages;
 
 const NS: &str = "buckets";
 
@@ -22,7 +23,7 @@ fn page<B: Backend>(
     after: Option<Cursor>,
     limit: usize,
 ) -> Page<BucketStatus> {
-    let page = fixture.store.buckets(NS, scope, after, limit).wait().expect("a store that is there answers");
+    let page = fixture.store.buckets(NS, scope, after, limit).wait().expect("the store answers");
     assert!(page.items.len() <= limit, "a page of {limit} has {}", page.items.len());
     page
 }
@@ -36,13 +37,7 @@ fn names(buckets: &[BucketStatus]) -> Vec<String> {
 }
 
 fn all<B: Backend>(fixture: &BackendFixture<B>, scope: Scope<'_>, limit: usize) -> Vec<BucketStatus> {
-    let mut read = page(fixture, scope, None, limit);
-    let mut all = read.items;
-    while read.next.is_some() {
-        read = page(fixture, scope, read.next, limit);
-        all.extend(read.items);
-    }
-    all
+    all_pages(|after| page(fixture, scope, after, limit))
 }
 
 fn fill<B: Backend>(fixture: &BackendFixture<B>) {

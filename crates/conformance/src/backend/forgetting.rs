@@ -60,7 +60,7 @@ fn forget_reports_how_many_it_forgot<B: Backend>(open: &impl Fn(Clock) -> B) {
     for name in &names {
         fixture.take(BucketName(NS, name, "api"), 1);
     }
-    let first = fixture.store.forget(NS, Scope::All).wait().expect("a store that is there answers");
+    let first = fixture.store.forget(NS, Scope::All).wait().expect("the store answers");
     assert!((1..=FORGET_MAX).contains(&first), "{first} were forgotten at once");
     assert_eq!(first + fixture.forget_all(NS, Scope::All), FORGET_MAX + 1);
     assert!(names.iter().all(|name| fixture.left(BucketName(NS, name, "api")) == [1_000, 4]));
@@ -117,7 +117,7 @@ fn a_lease_that_outlives_its_idle_bucket_is_charged_and_counted<B: Backend>(open
     for (name, left, counted) in [(over, 400, 600), (under, 1_000, -70)] {
         let key = Key::new(&[name.1, name.2]);
         let place = BucketRef { namespace: NS, key: &key, limits: &fixture.limits };
-        let statuses = fixture.store.peek(&place).wait().expect("a store that is there answers");
+        let statuses = fixture.store.peek(&place).wait().expect("the store answers");
         assert_eq!(statuses[0].available(), left, "{name:?}");
         assert_eq!(fixture.used(name, Window::Hour, now), Some((counted, 0)), "{name:?}");
     }
@@ -139,7 +139,7 @@ fn a_closed_namespace_makes_no_bucket<B: Backend>(open: &impl Fn(Clock) -> B) {
     let fixture = BackendFixture::open(open);
     let name = BucketName(NS, "user", "api");
     for _ in 0..2 {
-        fixture.store.close(NS).wait().expect("a store that is there answers");
+        fixture.store.close(NS).wait().expect("the store answers");
     }
     let costs = fixture.costs(10);
     let take = || Op::Take { costs: &costs, term: None };
@@ -161,7 +161,7 @@ fn a_closed_namespace_keeps_its_buckets_until_they_are_forgotten<B: Backend>(ope
     let fixture = BackendFixture::open(open);
     let name = BucketName(NS, "user", "api");
     let at = fixture.take(name, 100);
-    fixture.store.close(NS).wait().expect("a store that is there answers");
+    fixture.store.close(NS).wait().expect("the store answers");
     fixture.settle(name, at, 100, 30);
     assert_eq!(fixture.left(name), [970, 4]);
     assert_eq!(fixture.forget_all(NS, Scope::All), 1);
@@ -171,7 +171,7 @@ fn a_closed_namespace_keeps_its_buckets_until_they_are_forgotten<B: Backend>(ope
 
 fn closing_one_namespace_closes_no_other<B: Backend>(open: &impl Fn(Clock) -> B) {
     let fixture = BackendFixture::open(open);
-    fixture.store.close("forget").wait().expect("a store that is there answers");
+    fixture.store.close("forget").wait().expect("the store answers");
     fixture.take(BucketName(NS, "user", "api"), 10);
     assert_eq!(fixture.left(BucketName(NS, "user", "api")), [990, 3]);
 }

@@ -99,7 +99,7 @@ impl<B: Backend> BackendFixture<B> {
     }
 
     fn apply(&self, name: BucketName<'_>, op: Op<'_>) -> TxnOutcome {
-        self.apply_with(name, op, &[]).expect("a store that is there answers")
+        self.apply_with(name, op, &[]).expect("the store answers")
     }
 
     /// Takes so much and 1 slot, which must fit, and returns the instant.
@@ -124,7 +124,7 @@ impl<B: Backend> BackendFixture<B> {
     fn left(&self, BucketName(namespace, entity, resource): BucketName<'_>) -> [i64; 2] {
         let key = Key::new(&[entity, resource]);
         let place = BucketRef { namespace, key: &key, limits: &self.limits };
-        let statuses = self.store.peek(&place).wait().expect("a store that is there answers");
+        let statuses = self.store.peek(&place).wait().expect("the store answers");
         let [tpm, slots] = &statuses[..] else { panic!("{statuses:?} are not two") };
         [tpm, slots].map(Status::available)
     }
@@ -133,14 +133,14 @@ impl<B: Backend> BackendFixture<B> {
     fn used(&self, name: BucketName<'_>, window: Window, at: Tick) -> Option<(i64, i64)> {
         let BucketName(namespace, entity, resource) = name;
         let scope = Scope::Bucket(entity, resource);
-        self.store.write_usage(namespace, scope).wait().expect("a store that is there answers");
+        self.store.write_usage(namespace, scope).wait().expect("the store answers");
         let key = usage_key(namespace, entity, resource, window, &iso(window.start(at)));
         let item = get(&self.store, &key)?;
         Some((item.int("tpm")?, item.int("total_events")?))
     }
 
     fn forget_all(&self, namespace: &str, scope: Scope<'_>) -> usize {
-        let forget = || self.store.forget(namespace, scope).wait().expect("a store that is there answers");
+        let forget = || self.store.forget(namespace, scope).wait().expect("the store answers");
         let rounds = std::iter::repeat_with(forget);
         rounds.take_while(|forgotten| *forgotten > 0).sum()
     }
@@ -151,7 +151,7 @@ fn costs(limits: &Limits, tpm: u64) -> Costs {
 }
 
 fn get<B: Backend>(store: &B, key: &ItemKey) -> Option<Item> {
-    let found = store.get_many(std::slice::from_ref(key)).wait().expect("a store that is there answers");
+    let found = store.get_many(std::slice::from_ref(key)).wait().expect("the store answers");
     found.into_iter().next().flatten()
 }
 

@@ -151,19 +151,19 @@ impl<B: Backend> Month<B> {
         let scopes =
             [Scope::All, Scope::Entity(entity), Scope::Resource(resource), Scope::Bucket(entity, resource)];
         let (namespace, scope) = (self.random.pick(&NAMESPACES), self.random.pick(&scopes));
-        self.fixture.store.write_usage(namespace, scope).wait().expect("a store that is there answers");
+        self.fixture.store.write_usage(namespace, scope).wait().expect("the store answers");
     }
 
     /// Returns the usage that the store reports before it is written.
     fn reported(&self) -> BTreeMap<(String, String), Recount> {
         for namespace in NAMESPACES {
             let asked = self.fixture.store.activity(namespace, Scope::All, None).wait();
-            asked.expect("a store that is there answers");
+            asked.expect("the store answers");
         }
         let keys = self.counted.keys().map(|(partition, sort)| ItemKey::new(partition, sort));
         let keys: Vec<ItemKey> = keys.collect();
         let asked = keys.chunks(GETS_MAX).map(|keys| self.fixture.store.usage_at(keys).wait());
-        let items = asked.flat_map(|items| items.expect("a store that is there answers"));
+        let items = asked.flat_map(|items| items.expect("the store answers"));
         items.flatten().map(|item| recount(&item)).collect()
     }
 
@@ -174,7 +174,7 @@ impl<B: Backend> Month<B> {
         let mut found = BTreeMap::new();
         for namespace in NAMESPACES {
             let written = self.fixture.store.write_usage(namespace, Scope::All).wait();
-            written.expect("a store that is there answers");
+            written.expect("the store answers");
             for entity in ENTITIES {
                 let query = Query::prefix(usage_partition(namespace, entity), "#USAGE#");
                 found.extend(query_all(&self.fixture.store, &query).iter().map(recount));

@@ -24,7 +24,7 @@ pub(super) fn run<B: Backend>(open: &impl Fn(Clock, UsageRetention) -> B) {
 }
 
 fn write<B: Backend>(fixture: &BackendFixture<B>) {
-    fixture.store.write_usage("usage", Scope::All).wait().expect("a store that is there answers");
+    fixture.store.write_usage("usage", Scope::All).wait().expect("the store answers");
 }
 
 fn a_record_of_usage_is_gone_after_its_retention_and_not_before<B: Backend>(open: &impl Fn(Clock) -> B) {

@@ -8,6 +8,7 @@ use tollgate_store::{
 };
 
 use super::{BackendFixture, BucketName, START, get};
+use crate::fixture::all_pages;
 use crate::records::find_all;
 
 const NAME: BucketName<'_> = BucketName("usage", "user", "api");
@@ -97,7 +98,7 @@ fn a_call_that_is_sent_again_is_counted_once<B: Backend>(open: &impl Fn(Clock) -
     let settle = [Step { place, op: Op::SettleExisting(usage) }];
     for (id, steps) in [(501, &take), (501, &take), (502, &settle), (502, &settle)] {
         let call = Transaction { id: Some(OpId(id)), steps, metered: true };
-        fixture.store.apply(&call).wait().expect("a store that is there answers");
+        fixture.store.apply(&call).wait().expect("the store answers");
     }
     assert_eq!(used(&fixture, START), [Some((3, 1)); 3]);
 }
@@ -122,7 +123,7 @@ fn a_limit_may_be_named_like_a_field<B: Backend>(open: &impl Fn(Clock) -> B) {
     let limits = limits.expect("these limits are valid");
     let costs = limits.costs(&demand! { window: 5, u_window: 7 }).expect("it fits");
     assert!(super::is_done(&fixture.apply_under(&limits, NAME, Op::Take { costs: &costs, term: None }, &[])));
-    fixture.store.write_usage("usage", Scope::All).wait().expect("a store that is there answers");
+    fixture.store.write_usage("usage", Scope::All).wait().expect("the store answers");
     let item = get(&fixture.store, &usage_key("usage", "user", "api", Window::Hour, &iso(START)));
     let item = item.expect("it was used");
     assert_eq!((item.int("u_window"), item.int("u_u_window")), (Some(5), Some(7)));
@@ -134,7 +135,7 @@ fn usage_records_name_their_window_and_expire<B: Backend>(open: &impl Fn(Clock) 
     fixture.clock.advance(hours(30));
     fixture.take(NAME, 10);
     let now = fixture.clock.now();
-    fixture.store.write_usage("usage", Scope::Entity("user")).wait().expect("a store that is there answers");
+    fixture.store.write_usage("usage", Scope::Entity("user")).wait().expect("the store answers");
     for window in Window::ALL {
         let start = window.start(now);
         let key = usage_key("usage", "user", "api", window, &iso(start));
@@ -167,17 +168,10 @@ fn usage_of_buckets_is_kept_apart<B: Backend>(open: &impl Fn(Clock) -> B) {
 
 /// Returns the activity of all buckets, sorted by entity and resource.
 fn activity<B: Backend>(fixture: &BackendFixture<B>) -> Vec<Activity> {
-    let (mut all, mut after) = (Vec::new(), None);
-    loop {
-        let page = fixture.store.activity("usage", Scope::All, after).wait();
-        let page = page.expect("a store that is there answers");
-        all.extend(page.items);
-        after = page.next;
-        if after.is_none() {
-            all.sort_by(|one, two| (&one.entity, &one.resource).cmp(&(&two.entity, &two.resource)));
-            return all;
-        }
-    }
+    let page = |after| fixture.store.activity("usage", Scope::All, after).wait();
+    let mut all = all_pages(|after| page(after).expect("the store answers"));
+    all.sort_by(|one, two| (&one.entity, &one.resource).cmp(&(&two.entity, &two.resource)));
+    all
 }
 
 fn records<B: Backend>(fixture: &BackendFixture<B>) -> usize {
@@ -196,7 +190,7 @@ fn reading_usage_writes_nothing<B: Backend>(open: &impl Fn(Clock) -> B) {
     let active = activity(&fixture);
     let keys = [Window::Hour, Window::Day, Window::Month]
         .map(|window| usage_key("usage", "user-07", "api", window, &iso(window.start(START))));
-    let items = fixture.store.usage_at(&keys).wait().expect("a store that is there answers");
+    let items = fixture.store.usage_at(&keys).wait().expect("the store answers");
     let counted =
         |item: &Item| (item.int("tpm"), item.int("total_events"), item.text("resource") == Some("api"));
     let counted: Vec<_> = items.iter().flatten().map(counted).collect();
@@ -213,7 +207,7 @@ fn reading_usage_writes_nothing<B: Backend>(open: &impl Fn(Clock) -> B) {
     assert!(super::is_done(&fixture.apply_under(&others, BucketName("usage", "user-07", "api"), take, &[])));
     let active = activity(&fixture);
     assert!(active.iter().any(|it| it.entity == "user-07" && it.hour == Some((hour, 3))));
-    let items = fixture.store.usage_at(&keys).wait().expect("a store that is there answers");
+    let items = fixture.store.usage_at(&keys).wait().expect("the store answers");
     let counted = |item: &Item| (item.int("tpm"), item.int("rpm"), item.int("total_events"));
     let counted: Vec<_> = items.iter().flatten().map(counted).collect();
     assert_eq!(counted, [(Some(400), Some(1), Some(3)); 3]);
@@ -255,9 +249,9 @@ fn concurrent_calls_are_counted_exactly<B: Backend>(open: &impl Fn(Clock) -> B) 
                     let usage = Usage { at: START, reserved: &costs, used: &[1, 0], holder: None };
                     let settle = [Step { place, op: Op::SettleExisting(usage) }];
                     let call = Transaction { id: None, steps: &settle, metered: true };
-                    store.apply(&call).wait().expect("a store that is there answers");
+                    store.apply(&call).wait().expect("the store answers");
                     if (thread + round) % 5 == 0 {
-                        store.write_usage("usage", Scope::All).wait().expect("a store that is there answers");
+                        store.write_usage("usage", Scope::All).wait().expect("the store answers");
                     }
                 }
             });

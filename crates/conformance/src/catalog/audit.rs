@@ -8,7 +8,7 @@ use tollgate_catalog::{
 use tollgate_core::{Limit, Limits, demand};
 use tollgate_store::records::Value;
 
-use super::fixture::{CatalogFixture, rpm};
+use super::fixture::{CatalogFixture, all_pages, rpm};
 use super::login::login;
 use crate::OpenBackend;
 
@@ -152,16 +152,8 @@ fn events_are_listed_in_pages_in_either_order(open: OpenBackend<'_>) {
     for (newest_first, expected) in
         [(false, all.clone()), (true, all.iter().rev().cloned().collect::<Vec<_>>())]
     {
-        let (mut page, mut seen) = (PageRequest { newest_first, ..PageRequest::of(2) }, Vec::new());
-        loop {
-            let found = catalog.audit(Subject::System, page.clone()).wait().unwrap();
-            seen.extend(found.items);
-            match found.next {
-                Some(next) => page = page.after(next),
-                None => break,
-            }
-        }
-        assert_eq!(seen, expected);
+        let first = PageRequest { newest_first, ..PageRequest::of(2) };
+        assert_eq!(all_pages(&first, |page| catalog.audit(Subject::System, page).wait()), expected);
     }
 }
 

@@ -2,14 +2,14 @@
 
 use std::sync::Arc;
 
-use tollgate_catalog::{Catalog, Registry};
+use tollgate_catalog::{Catalog, PageRequest, Registry, Result};
 use tollgate_core::{AsDemand, Limit, Limits, Span, Tick};
-use tollgate_store::records::{Index, Item, ItemKey, PAGE_MAX, Query};
+use tollgate_store::records::{Index, Item, ItemKey, PAGE_MAX, Page, Query};
 use tollgate_store::{Backend, BucketRef, ManualClock, Op, Step, Transaction, TxnOutcome};
 
 use super::spy::Spy;
 use crate::OpenBackend;
-use crate::fixture::open_at;
+use crate::fixture::{self, open_at};
 
 /// 2026-11-15T00:00:00Z, which starts an hour and a day.
 pub(super) const START: Tick = Tick::from_secs(1_794_700_800);
@@ -92,19 +92,24 @@ impl CatalogFixture {
 
 /// Returns the keys of all records of a namespace.
 pub(super) fn keys_in(backend: &dyn Backend, namespace: &str) -> Vec<ItemKey> {
-    let mut query = Query { limit: PAGE_MAX, ..Query::all(namespace) };
-    let mut keys = Vec::new();
-    loop {
-        let page = backend.find(Index::Namespace, &query).wait().unwrap();
-        keys.extend(page.items);
-        match page.next {
-            Some(next) => query.after = Some(next),
-            None => return keys,
-        }
-    }
+    let query = Query { limit: PAGE_MAX, ..Query::all(namespace) };
+    let read = |after| backend.find(Index::Namespace, &Query { after, ..query.clone() }).wait();
+    fixture::all_pages(|after| read(after).unwrap())
 }
 
 /// Returns one limit, `rpm`, of this amount per minute.
 pub(super) fn rpm(amount: u64) -> Limits {
     Limits::new([Limit::per_minute("rpm", amount)]).unwrap()
+}
+
+/// Reads all pages of the size and in the order of a request.
+pub(super) fn all_pages<T>(
+    first: &PageRequest,
+    mut read: impl FnMut(PageRequest) -> Result<Page<T>>,
+) -> Vec<T> {
+    fixture::all_pages(|after| {
+        let page = read(after.into_iter().fold(first.clone(), PageRequest::after)).unwrap();
+        assert!(page.items.len() <= first.limit, "a page of {} has {}", first.limit, page.items.len());
+        page
+    })
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 use tollgate_catalog::{CatalogError, DEFAULT_RESOURCE, Level, OnUnavailable, PageRequest};
 use tollgate_core::{Algorithm, Limit, Limits, UNBOUNDED, Unit};
 
-use super::fixture::{CatalogFixture, rpm};
+use super::fixture::{CatalogFixture, all_pages, rpm};
 use crate::OpenBackend;
 
 crate::catalog::laws![
@@ -122,15 +122,7 @@ fn entities_with_limits_are_listed_in_pages(open: OpenBackend<'_>) {
         let entity = format!("user-{index}");
         fixture.catalog.set_limits(Level::Entity(&entity), &rpm(1)).wait().unwrap();
     }
-    let (mut page, mut all) = (PageRequest::of(3), Vec::new());
-    loop {
-        let found = fixture.catalog.entities_with_limits(DEFAULT_RESOURCE, page.clone()).wait().unwrap();
-        assert!(found.items.len() <= 3);
-        all.extend(found.items);
-        match found.next {
-            Some(next) => page = page.after(next),
-            None => break,
-        }
-    }
+    let read = |page| fixture.catalog.entities_with_limits(DEFAULT_RESOURCE, page).wait();
+    let all = all_pages(&PageRequest::of(3), read);
     assert_eq!(all, (0..7).map(|index| format!("user-{index}")).collect::<Vec<_>>());
 }

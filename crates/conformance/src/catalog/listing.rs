@@ -4,7 +4,7 @@ use tollgate_catalog::{Access, DEFAULT_RESOURCE, Level, NewEntity, PageRequest, 
 use tollgate_core::demand;
 use tollgate_store::Scope;
 
-use super::fixture::{CatalogFixture, START, rpm};
+use super::fixture::{CatalogFixture, START, all_pages, rpm};
 use crate::OpenBackend;
 
 crate::catalog::laws![
@@ -48,17 +48,8 @@ fn created_entities_are_listed_in_pages(open: OpenBackend<'_>) {
     // Records of usage sort between those of entities, but are not entities.
     write_usage(&fixture);
     for limit in [1, 2, 100] {
-        let (mut page, mut seen) = (PageRequest::of(limit), Vec::new());
-        loop {
-            let found = fixture.catalog.entities(page.clone()).wait().unwrap();
-            assert!(found.items.len() <= limit);
-            seen.extend(found.items);
-            match found.next {
-                Some(next) => page = page.after(next),
-                None => break,
-            }
-        }
-        assert_eq!(seen, ["a", "b", "c", "d", "e"], "{limit} at a time");
+        let listed = all_pages(&PageRequest::of(limit), |page| fixture.catalog.entities(page).wait());
+        assert_eq!(listed, ["a", "b", "c", "d", "e"], "{limit} at a time");
     }
 }
 
@@ -163,29 +154,17 @@ fn disabled_entities_and_resources_are_listed(open: OpenBackend<'_>) {
 
 fn events_of_all_subjects_are_listed_in_the_order_of_time(open: OpenBackend<'_>) {
     let fixture = filled(open);
-    let subjects = |page: PageRequest| {
-        let page = fixture.catalog.audit_of_all(page).wait().unwrap();
-        let subjects: Vec<String> = page.items.into_iter().map(|event| event.subject).collect();
-        (subjects, page.next)
+    let subjects = |first: &PageRequest| {
+        let events = all_pages(first, |page| fixture.catalog.audit_of_all(page).wait());
+        events.into_iter().map(|event| event.subject).collect::<Vec<_>>()
     };
-    let (all, next) = subjects(PageRequest::default());
+    let all = subjects(&PageRequest::default());
     assert_eq!(all[..7], ["a", "b", "c", "d", "e", "$SYSTEM", "$RESOURCE:gpt-4"]);
-    assert_eq!((all.len(), next), (11, None));
-    for newest_first in [false, true] {
-        let (mut page, mut seen) = (PageRequest { newest_first, ..PageRequest::of(3) }, Vec::new());
-        loop {
-            let (subjects, next) = subjects(page.clone());
-            seen.extend(subjects);
-            match next {
-                Some(next) => page = page.after(next),
-                None => break,
-            }
-        }
-        if newest_first {
-            seen.reverse();
-        }
-        assert_eq!(seen, all);
-    }
+    let one_page = fixture.catalog.audit_of_all(PageRequest::default()).wait().unwrap();
+    assert_eq!((all.len(), one_page.items.len(), one_page.next), (11, 11, None));
+    assert_eq!(subjects(&PageRequest::of(3)), all);
+    let newest_first = subjects(&PageRequest::of(3).newest_first());
+    assert!(newest_first.iter().rev().eq(&all), "{newest_first:?}");
 }
 
 fn usage_of_all_entities_is_that_of_each(open: OpenBackend<'_>) {

@@ -3,7 +3,7 @@
 use tollgate_catalog::{Level, PageRequest, UsageQuery, UsageRow, Window};
 use tollgate_core::{Span, Tick, demand};
 
-use super::fixture::{CatalogFixture, START, rpm};
+use super::fixture::{CatalogFixture, START, all_pages, rpm};
 use crate::OpenBackend;
 
 crate::catalog::laws![
@@ -125,17 +125,8 @@ fn usage_is_listed_in_pages(open: OpenBackend<'_>) {
     ] {
         let whole = rows(&fixture, query.clone());
         for limit in [1, 3, 100] {
-            let (mut page, mut seen) = (PageRequest::of(limit), Vec::new());
-            loop {
-                let found = fixture.catalog.usage(query.clone().page(page.clone())).wait().unwrap();
-                assert!(found.items.len() <= limit);
-                seen.extend(found.items);
-                match found.next {
-                    Some(next) => page = page.after(next),
-                    None => break,
-                }
-            }
-            assert_eq!(seen, whole, "{limit} at a time");
+            let read = |page| fixture.catalog.usage(query.clone().page(page)).wait();
+            assert_eq!(all_pages(&PageRequest::of(limit), read), whole, "{limit} at a time");
         }
         let latest = PageRequest::of(1).newest_first();
         let last = fixture.catalog.usage(query.page(latest)).wait().unwrap().items;

@@ -22,8 +22,7 @@ pub fn several_resources_are_taken_all_or_nothing(open: OpenBackend<'_>) {
         call.also("embed", demand! { rpm: embed }).wait().expect("the demand of a law is valid").into_result()
     };
     let left = |resource| {
-        let status =
-            fixture.limiter.available("user", resource).wait().expect("a store that is there answers");
+        let status = fixture.limiter.available("user", resource).wait().expect("the store answers");
         status.available("rpm").expect("the limit is there")
     };
     let mut lease = both(2, 5).expect("there is room");
@@ -34,7 +33,7 @@ pub fn several_resources_are_taken_all_or_nothing(open: OpenBackend<'_>) {
     assert_eq!((left(RESOURCE), left("embed")), (8, 5));
     lease.report_for("embed", demand! { rpm: 1 }).expect("it was taken");
     assert!(lease.report_for("audio", demand! { rpm: 1 }).is_err());
-    lease.settle(demand! { rpm: 1 }).wait().expect("a store that is there answers");
+    lease.settle(demand! { rpm: 1 }).wait().expect("the store answers");
     assert_eq!((left(RESOURCE), left("embed")), (9, 9));
 }
 
@@ -68,7 +67,7 @@ pub fn a_shadow_limit_counts_and_never_refuses(open: OpenBackend<'_>) {
             let lease =
                 fixture.take("user", demand! { rpm: 1, tpm: 6 }).expect("a shadow limit denies no call");
             let remarks = lease.remarks().len();
-            lease.commit().wait().expect("a store that is there answers");
+            lease.commit().wait().expect("the store answers");
             remarks
         })
         .collect();
@@ -86,7 +85,7 @@ pub fn a_soft_limit_remarks_and_admits(open: OpenBackend<'_>) {
         .map(|_| {
             let lease = fixture.take("user", demand! { rpm: 1 }).expect("there is room");
             let is_remarked = lease.remarks().iter().any(|limit| *limit == *"rpm");
-            lease.commit().wait().expect("a store that is there answers");
+            lease.commit().wait().expect("the store answers");
             is_remarked
         })
         .collect();
@@ -107,13 +106,13 @@ pub fn consume_takes_more_or_nothing_and_is_held_like_the_rest(open: OpenBackend
     assert_eq!(lease.reserved("tpm"), Some(80));
     let refused = lease.consume(demand! { tpm: 30 }).wait().expect_err("20 are left");
     assert!(matches!(refused, LimiterError::Denied(_)), "{refused}");
-    lease.settle(demand! { tpm: 40 }).wait().expect("a store that is there answers");
+    lease.settle(demand! { tpm: 40 }).wait().expect("the store answers");
     assert_eq!((fixture.available("user", "tpm"), fixture.available("parent", "tpm")), (30, 30));
     assert_eq!(fixture.available("user", "slots"), 4);
     let mut lease = fixture.take("user", demand! { tpm: 10 }).expect("there is room");
     lease.consume(demand! { tpm: 10, slots: 1 }).wait().expect("there is room");
     assert_eq!(fixture.available("user", "slots"), 2);
-    lease.cancel().wait().expect("a store that is there answers");
+    lease.cancel().wait().expect("the store answers");
     assert_eq!((fixture.available("user", "tpm"), fixture.available("user", "slots")), (30, 4));
 }
 
@@ -128,7 +127,7 @@ pub fn consumed_resources_expire_with_their_holder(open: OpenBackend<'_>) {
     assert_eq!(fixture.available("user", "slots"), 0);
     fixture.advance_ms(10_000);
     assert_eq!(fixture.available("user", "slots"), 1);
-    assert!(!lease.heartbeat().wait().expect("a store that is there answers"));
+    assert!(!lease.heartbeat().wait().expect("the store answers"));
 }
 
 /// The last report of a limit counts, and adjustments add to it.
@@ -140,7 +139,7 @@ pub fn reports_and_adjustments_add_up(open: OpenBackend<'_>) {
     lease.adjust([("tpm", 7)]).expect("tpm is a limit");
     lease.adjust([("tpm", -3), ("rpm", -5)]).expect("they are limits");
     assert!(lease.adjust([("nonsense", 1), ("tpm", 1)]).is_err(), "and tpm is noted all the same");
-    lease.commit().wait().expect("a store that is there answers");
+    lease.commit().wait().expect("the store answers");
     assert_eq!((fixture.available("user", "tpm"), fixture.available("user", "rpm")), (75, 100));
 }
 
@@ -156,9 +155,9 @@ pub fn a_disabled_entity_or_resource_is_refused_until_it_is_enabled(open: OpenBa
     assert!(!is_admitted());
     catalog.enable_entity("parent").wait().expect("it is there");
     assert!(is_admitted());
-    catalog.disable_resource(RESOURCE).wait().expect("a store that is there answers");
+    catalog.disable_resource(RESOURCE).wait().expect("the store answers");
     assert!(!is_admitted());
-    catalog.enable_resource(RESOURCE).wait().expect("a store that is there answers");
+    catalog.enable_resource(RESOURCE).wait().expect("the store answers");
     assert!(is_admitted());
 }
 
@@ -171,7 +170,7 @@ pub fn a_cascade_policy_decides_which_entities_are_charged(open: OpenBackend<'_>
     let left = || (fixture.available("user", "rpm"), fixture.available("parent", "rpm"));
     let set = |level, cascade| {
         let changed = fixture.catalog().set_cascade(level, cascade).wait();
-        assert!(changed.expect("a store that is there answers"), "it changes something");
+        assert!(changed.expect("the store answers"), "it changes something");
     };
     fixture.spend("user", demand! { rpm: 1 });
     assert_eq!(left(), (9, 9));
@@ -180,18 +179,17 @@ pub fn a_cascade_policy_decides_which_entities_are_charged(open: OpenBackend<'_>
     fixture.spend("user", demand! { rpm: 1 });
     assert_eq!(left(), (6, 7), "the resource is charged to the user alone");
     // A cancelled lease is refunded where it was taken from.
-    before.cancel().wait().expect("a store that is there answers");
+    before.cancel().wait().expect("the store answers");
     assert_eq!(left(), (8, 9));
     let other = fixture.limiter.acquire("user", "embed", demand! { rpm: 4 }).wait().expect("there is room");
-    other.commit().wait().expect("a store that is there answers");
-    let of_parent =
-        fixture.limiter.available("parent", "embed").wait().expect("a store that is there answers");
+    other.commit().wait().expect("the store answers");
+    let of_parent = fixture.limiter.available("parent", "embed").wait().expect("the store answers");
     assert_eq!(of_parent.available("rpm"), Some(6), "another resource is charged to both");
     // Another program sees the exception of one entity.
     set(Level::EntityResource("user", RESOURCE), Some(Cascade::On));
     let second = limiter_on(&fixture.backend, |builder| builder);
     let lease = second.acquire("user", RESOURCE, demand! { rpm: 1 }).wait().expect("there is room");
-    lease.commit().wait().expect("a store that is there answers");
+    lease.commit().wait().expect("the store answers");
     assert_eq!(left(), (7, 8));
     set(Level::EntityResource("user", RESOURCE), None);
     set(Level::Resource(RESOURCE), None);
@@ -217,9 +215,9 @@ pub fn an_entity_is_exempt_from_a_disabled_resource(open: OpenBackend<'_>) {
     };
     let set = |entity, access| {
         let changed = catalog.set_access(entity, RESOURCE, access).wait();
-        assert!(changed.expect("a store that is there answers"), "it changes something");
+        assert!(changed.expect("the store answers"), "it changes something");
     };
-    catalog.disable_resource(RESOURCE).wait().expect("a store that is there answers");
+    catalog.disable_resource(RESOURCE).wait().expect("the store answers");
     assert!(!is_admitted("user", RESOURCE));
     set("user", Some(Access::On));
     assert!(is_admitted("user", RESOURCE), "it alone may");
@@ -232,7 +230,7 @@ pub fn an_entity_is_exempt_from_a_disabled_resource(open: OpenBackend<'_>) {
     );
     set("user", None);
     assert!(!is_admitted("user", RESOURCE));
-    catalog.enable_resource(RESOURCE).wait().expect("a store that is there answers");
+    catalog.enable_resource(RESOURCE).wait().expect("the store answers");
     set("user", Some(Access::Off));
     assert_eq!([is_admitted("user", RESOURCE), is_admitted("user", "embed")], [false, true]);
     assert!(is_admitted("other", RESOURCE) && is_admitted("parent", RESOURCE));

@@ -62,7 +62,7 @@ impl LimiterFixture {
     /// Takes a demand, which must be admitted, and commits it.
     pub fn spend(&self, entity: &str, demand: impl AsDemand + Send + Sync) {
         let lease = self.take(entity, demand).expect("there is room");
-        lease.commit().wait().expect("a store that is there answers");
+        lease.commit().wait().expect("the store answers");
     }
 
     /// Returns the status of a demand, which must be denied.
@@ -73,7 +73,7 @@ impl LimiterFixture {
 
     /// Returns what is available of a limit of an entity, without its parents.
     pub fn available(&self, entity: &str, limit: &str) -> i64 {
-        let status = self.limiter.available(entity, RESOURCE).wait().expect("a store that is there answers");
+        let status = self.limiter.available(entity, RESOURCE).wait().expect("the store answers");
         let own =
             status.statuses().find(|(part, status)| part.entity == entity && status.limit().name() == limit);
         own.expect("the limit is there").1.available()

@@ -27,7 +27,7 @@ pub fn tpm_1000_acquired_500_adjusted_by_1500_is_1000_in_debt_and_the_next_waits
     fixture.set(Level::Resource(RESOURCE), [Limit::per_minute("tpm", 1_000)]);
     let mut lease = fixture.take("user", demand! { tpm: 500 }).expect("there is room");
     lease.adjust([("tpm", 1_500)]).expect("tpm is a limit");
-    lease.commit().wait().expect("a store that is there answers");
+    lease.commit().wait().expect("the store answers");
     assert_eq!(fixture.available("user", "tpm"), -1_000);
     let refusal = fixture.refusal("user", demand! { tpm: 1 });
     assert_eq!(refusal.retry_after(), Some(Duration::from_millis(60_060)));
@@ -73,7 +73,7 @@ pub fn the_first_level_with_limits_wins_and_they_fall_back_from_the_top_to_an_er
     }
     for (level, capacity) in levels.into_iter().rev() {
         assert_eq!(fixture.available("user", "rpm"), capacity);
-        assert!(fixture.catalog().delete_limits(level).wait().expect("a store that is there answers"));
+        assert!(fixture.catalog().delete_limits(level).wait().expect("the store answers"));
     }
     let error =
         fixture.limiter.acquire("user", RESOURCE, demand! { rpm: 1 }).wait().expect_err("no limits are left");
@@ -152,12 +152,12 @@ pub fn an_override_of_10_on_a_bucket_of_100_refuses_50(open: OpenBackend<'_>) {
     let error = ask(50).expect_err("50 never fit 10");
     assert!(matches!(error, LimiterError::Demand { why: DemandError::Impossible { .. }, .. }), "{error}");
     assert_eq!(fixture.available("user", "rpm"), 90);
-    ask(10).expect("10 fit 10").commit().wait().expect("a store that is there answers");
+    ask(10).expect("10 fit 10").commit().wait().expect("the store answers");
     let ask = fixture.limiter.try_acquire("user", RESOURCE, demand! { rpm: 1 }).limits(ten.clone()).wait();
     assert!(!ask.expect("it is valid").is_admitted());
     // Limits of the call also serve an entity for which none are stored.
     let lease = fixture.limiter.acquire("nobody", "other", demand! { rpm: 1 }).limits(ten.clone()).wait();
-    lease.expect("limits came with the call").commit().wait().expect("a store that is there answers");
+    lease.expect("limits came with the call").commit().wait().expect("the store answers");
 }
 
 /// 200 tries from 10 threads on 100: exactly 100.
@@ -174,8 +174,8 @@ pub fn of_200_tries_from_10_threads_on_100_exactly_100_are_admitted(open: OpenBa
                 let limiter = if thread % 2 == 0 { &fixture.limiter } else { &own };
                 for _ in 0..20 {
                     let taken = limiter.try_acquire("user", RESOURCE, demand! { rpm: 1 }).wait();
-                    if let Some(lease) = taken.expect("a store that is there answers").admitted() {
-                        lease.commit().wait().expect("a store that is there answers");
+                    if let Some(lease) = taken.expect("the store answers").admitted() {
+                        lease.commit().wait().expect("the store answers");
                         admitted.fetch_add(1, Ordering::Relaxed);
                     }
                 }
@@ -195,7 +195,7 @@ pub fn fifty_leases_that_adjust_by_10_at_once_make_500(open: OpenBackend<'_>) {
             scope.spawn(|| {
                 let mut lease = fixture.take("user", demand! { tpm: 0 }).expect("nothing always fits");
                 lease.adjust([("tpm", 10)]).expect("tpm is a limit");
-                lease.commit().wait().expect("a store that is there answers");
+                lease.commit().wait().expect("the store answers");
             });
         }
     });
@@ -253,7 +253,7 @@ pub fn a_refund_into_a_bucket_that_has_refilled_meanwhile_never_goes_above_capac
     fixture.set(Level::Resource(RESOURCE), [Limit::per_minute("tpm", 100)]);
     let lease = fixture.take("user", demand! { tpm: 80 }).expect("there is room");
     fixture.advance_ms(60_000);
-    lease.settle(demand! { tpm: 0 }).wait().expect("a store that is there answers");
+    lease.settle(demand! { tpm: 0 }).wait().expect("the store answers");
     assert_eq!(fixture.available("user", "tpm"), 100);
     fixture.spend("user", demand! { tpm: 100 });
     fixture.refusal("user", demand! { tpm: 1 });
@@ -267,10 +267,10 @@ pub fn an_entity_deleted_while_a_lease_is_open_is_not_made_anew_by_its_end(open:
         fixture.set(Level::Resource(RESOURCE), [Limit::per_hour("tpm", 100)]);
         let lease = fixture.take("user", demand! { tpm: 40 }).expect("there is room");
         fixture.catalog().delete_entity("user").wait().expect("it is there");
-        lease.settle(demand! { tpm: used }).wait().expect("a store that is there answers");
+        lease.settle(demand! { tpm: used }).wait().expect("the store answers");
         let left =
             fixture.backend.buckets(fixture.catalog().namespace_id(), Scope::Entity("user"), None, 10).wait();
-        assert_eq!(left.expect("a store that is there answers").items, [], "used {used}");
+        assert_eq!(left.expect("the store answers").items, [], "used {used}");
         assert_eq!(fixture.available("user", "tpm"), 100, "used {used}");
     }
 }
@@ -283,11 +283,11 @@ pub fn ten_in_the_hour_after_midnight_and_ten_at_14_h_are_hours_of_10_and_a_day_
     for hour in [0, 14] {
         fixture.clock.set(MIDNIGHT + tollgate_core::Span::from_secs(hour * 3_600 + 60));
         let lease = fixture.take("user", demand! { tpm: 15 }).expect("there is room");
-        lease.settle(demand! { tpm: 10 }).wait().expect("a store that is there answers");
+        lease.settle(demand! { tpm: 10 }).wait().expect("the store answers");
     }
     let amounts = |window| {
         let query = UsageQuery::of_entity("user", window).resource(RESOURCE);
-        let page = fixture.catalog().usage(query).wait().expect("a store that is there answers");
+        let page = fixture.catalog().usage(query).wait().expect("the store answers");
         page.items.iter().map(|row| (row.start, row.amounts["tpm"], row.events)).collect::<Vec<_>>()
     };
     let two_pm = MIDNIGHT + tollgate_core::Span::from_secs(14 * 3_600);
@@ -311,7 +311,7 @@ pub fn two_namespaces_have_nothing_in_common_and_a_purge_leaves_nothing(open: Op
     for limiter in &limiters {
         for _ in 0..5 {
             let lease = limiter.acquire("user", RESOURCE, demand! { rpm: 1 }).wait().expect("there is room");
-            lease.commit().wait().expect("a store that is there answers");
+            lease.commit().wait().expect("the store answers");
         }
         let sixth = limiter.try_acquire("user", RESOURCE, demand! { rpm: 1 }).wait();
         assert!(!sixth.expect("it is valid").is_admitted());
@@ -319,12 +319,9 @@ pub fn two_namespaces_have_nothing_in_common_and_a_purge_leaves_nothing(open: Op
     let id = limiters[0].catalog().namespace_id().to_string();
     registry.delete("one").wait().expect("it is there");
     registry.purge(&id, |_| {}).wait().expect("it was deleted");
-    let left = backend
-        .find(Index::Namespace, &Query::all(id.clone()))
-        .wait()
-        .expect("a store that is there answers");
+    let left = backend.find(Index::Namespace, &Query::all(id.clone())).wait().expect("the store answers");
     assert_eq!(left.items, []);
-    let buckets = backend.buckets(&id, Scope::All, None, 10).wait().expect("a store that is there answers");
+    let buckets = backend.buckets(&id, Scope::All, None, 10).wait().expect("the store answers");
     assert_eq!(buckets.items, []);
     // A limiter of a purged namespace can make nothing in it.
     assert!(limiters[0].acquire("other", RESOURCE, demand! { rpm: 1 }).wait().is_err());

@@ -16,6 +16,7 @@ use tollgate_store::{CHAIN_MAX, Scope};
 use super::LimiterFixture;
 use super::fixture::RESOURCE;
 use crate::OpenBackend;
+use crate::fixture::all_pages;
 use crate::poll::{block_on, until};
 use crate::random::{Random, replayed_seed};
 
@@ -62,7 +63,7 @@ pub fn a_denied_chain_of_1_to_8_entities_changes_nothing_at_any_level(open: Open
             assert_eq!(after, before, "a chain of {length}, denied by {tight}");
             fixture.catalog().delete_limits(Level::Entity(tight)).wait().expect("it is there");
         }
-        lease.cancel().wait().expect("a store that is there answers");
+        lease.cancel().wait().expect("the store answers");
         let slots: Vec<i64> = names.iter().map(|name| fixture.available(name, "slots")).collect();
         assert_eq!(slots, vec![3; length]);
     }
@@ -106,7 +107,7 @@ pub fn changed_limits_keep_the_bound_of_each_version(open: OpenBackend<'_>) {
 }
 
 fn commit(lease: LimiterLease<'_>) {
-    lease.commit().wait().expect("a store that is there answers");
+    lease.commit().wait().expect("the store answers");
 }
 
 /// A holder that sends no heartbeat loses its resources, once; a holder that does keeps them.
@@ -119,11 +120,11 @@ pub fn an_expired_holder_gives_back_once_and_heartbeats_keep(open: OpenBackend<'
     let alive = fixture.take("user", demand! {}).expect("there is room");
     fixture.refusal("user", demand! {});
     fixture.advance_ms(9_000);
-    assert!(alive.heartbeat().wait().expect("a store that is there answers"));
+    assert!(alive.heartbeat().wait().expect("the store answers"));
     fixture.advance_ms(1_000);
     assert_eq!(fixture.available("user", "slots"), 1);
     let third = fixture.take("user", demand! {}).expect("the silent one has lost its own");
-    assert!(!silent.heartbeat().wait().expect("a store that is there answers"));
+    assert!(!silent.heartbeat().wait().expect("the store answers"));
     drop(silent);
     fixture.refusal("user", demand! {});
     drop(alive);
@@ -156,19 +157,19 @@ pub fn a_holder_that_lost_its_resources_learns_of_it_once(open: OpenBackend<'_>)
         fixture.set(Level::Resource(RESOURCE), [Limit::resource("slots", 2)]);
         let ended = fixture.take("user", demand! {}).expect("there is room");
         let lease = fixture.take("user", demand! {}).expect("there is room");
-        ended.cancel().wait().expect("a store that is there answers");
+        ended.cancel().wait().expect("the store answers");
         fixture.advance_ms(3_000);
-        assert!(lease.heartbeat().wait().expect("a store that is there answers") && !lease.lost());
-        fixture.catalog().reset("user", RESOURCE, None).wait().expect("a store that is there answers");
+        assert!(lease.heartbeat().wait().expect("the store answers") && !lease.lost());
+        fixture.catalog().reset("user", RESOURCE, None).wait().expect("the store answers");
         fixture.advance_ms(3_000);
         match heartbeats {
             Heartbeats::Automatic => until(|| lease.lost()),
             Heartbeats::Manual => {
                 assert!(!lease.lost(), "no heartbeat was sent");
-                assert!(!lease.heartbeat().wait().expect("a store that is there answers"));
+                assert!(!lease.heartbeat().wait().expect("the store answers"));
             }
         }
-        assert!(lease.lost() && !lease.heartbeat().wait().expect("a store that is there answers"));
+        assert!(lease.lost() && !lease.heartbeat().wait().expect("the store answers"));
         assert_eq!(lost.swap(0, Ordering::SeqCst), 1);
         commit(lease);
         assert_eq!(fixture.available("user", "slots"), 2);
@@ -242,17 +243,17 @@ pub fn usage_agrees_with_a_recount_over_a_month_with_a_change_of_clocks(open: Op
         if open_leases.len() > 5 {
             let (entity, reserved, lease) = open_leases.remove(random.below(5) as usize);
             let used = random.below(2_000);
-            lease.settle(demand! { tpm: used }).wait().expect("a store that is there answers");
+            lease.settle(demand! { tpm: used }).wait().expect("the store answers");
             let charged: &[&str] = if entity == "a" { &["a", "parent"] } else { &["b"] };
             charged.iter().for_each(|charged| count(charged, "tpm", now, used as i64 - reserved as i64, 0));
         }
         if random.below(10) == 0 {
             let id = fixture.catalog().namespace_id();
-            fixture.backend.write_usage(id, Scope::All).wait().expect("a store that is there answers");
+            fixture.backend.write_usage(id, Scope::All).wait().expect("the store answers");
         }
     }
     for (_, _, lease) in open_leases {
-        lease.commit().wait().expect("a store that is there answers");
+        lease.commit().wait().expect("the store answers");
     }
     for entity in ["a", "b", "parent"] {
         for window in [Window::Hour, Window::Day, Window::Month] {
@@ -269,20 +270,18 @@ type PromisedSums = BTreeMap<(u64, String), (i64, u64)>;
 
 /// Returns the amount and the events of each window and limit.
 fn reported(fixture: &LimiterFixture, entity: &str, window: Window) -> PromisedSums {
-    let (mut sums, mut page_request) = (PromisedSums::new(), PageRequest::of(100));
-    loop {
-        let query = UsageQuery::of_entity(entity, window).resource(RESOURCE).page(page_request.clone());
-        let page = fixture.catalog().usage(query).wait().expect("a store that is there answers");
-        for row in page.items {
-            let start = row.start.as_micros() / 3_600_000_000;
-            let used = row.amounts.iter().filter(|(_, sum)| **sum != 0);
-            sums.extend(used.map(|(limit, sum)| ((start, limit.clone()), (*sum, row.events))));
-        }
-        match page.next {
-            Some(next) => page_request = page_request.after(next),
-            None => return sums,
-        }
+    let rows = all_pages(|after| {
+        let page = after.into_iter().fold(PageRequest::of(100), PageRequest::after);
+        let query = UsageQuery::of_entity(entity, window).resource(RESOURCE).page(page);
+        fixture.catalog().usage(query).wait().expect("the store answers")
+    });
+    let mut sums = PromisedSums::new();
+    for row in rows {
+        let start = row.start.as_micros() / 3_600_000_000;
+        let used = row.amounts.iter().filter(|(_, sum)| **sum != 0);
+        sums.extend(used.map(|(limit, sum)| ((start, limit.clone()), (*sum, row.events))));
     }
+    sums
 }
 
 fn expected(recount: &BTreeMap<(&str, &str, u64), (i64, u64)>, entity: &str, window: Window) -> PromisedSums {
@@ -333,6 +332,6 @@ pub fn bad_input_is_refused_with_what_is_wrong_and_writes_nothing(open: OpenBack
     let twice = fixture.limiter.acquire("user", RESOURCE, one()).also(RESOURCE, one()).wait();
     assert!(twice.expect_err("it is refused").to_string().contains(RESOURCE));
     let buckets = fixture.backend.buckets(fixture.catalog().namespace_id(), Scope::All, None, 10).wait();
-    let used = buckets.expect("a store that is there answers").items;
+    let used = buckets.expect("the store answers").items;
     assert!(used.iter().flat_map(|bucket| &bucket.limits).all(|limit| limit.available() == 10), "{used:?}");
 }

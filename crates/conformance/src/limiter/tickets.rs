@@ -23,7 +23,7 @@ fn ticket_of(fixture: &LimiterFixture, entity: &str, tpm: u64) -> String {
 
 fn end(limiter: &Limiter, ticket: &str, ending: LeaseEnd) -> TicketEnd {
     let lease = limiter.redeem(ticket).wait().expect("it is a ticket");
-    lease.end_once(ending).wait().expect("a store that is there answers")
+    lease.end_once(ending).wait().expect("the store answers")
 }
 
 fn refusal(limiter: &Limiter, ticket: &str) -> TicketError {
@@ -42,7 +42,7 @@ pub fn a_ticket_is_settled_once_by_any_process_that_has_it(open: OpenBackend<'_>
     let another = limiter_on(&fixture.backend, |builder| builder);
     for _ in 0..3 {
         let lease = another.redeem(&ticket).wait().expect("it is a ticket");
-        lease.settle(demand! { tpm: 70 }).wait().expect("a store that is there answers");
+        lease.settle(demand! { tpm: 70 }).wait().expect("the store answers");
         assert_eq!((left("user"), left("parent")), ((30, 2), (30, 2)));
     }
     // A ticket that was settled as it was taken needs no write, but has ended.
@@ -50,7 +50,7 @@ pub fn a_ticket_is_settled_once_by_any_process_that_has_it(open: OpenBackend<'_>
     let ticket = call.wait().expect("there is room").into_ticket().wait().expect("it holds nothing");
     for used in [10, 0, 90] {
         let lease = another.redeem(&ticket).wait().expect("it is a ticket");
-        lease.settle(demand! { tpm: used }).wait().expect("a store that is there answers");
+        lease.settle(demand! { tpm: used }).wait().expect("the store answers");
         let status = fixture.limiter.available("parent", "other").wait().expect("the store is there");
         assert_eq!(status.available("tpm"), Some(90), "{used}");
     }
@@ -82,7 +82,7 @@ pub fn a_ticket_is_refused_in_another_namespace(open: OpenBackend<'_>) {
     let elsewhere = LimiterFixture::new(open);
     assert_eq!(refusal(&elsewhere.limiter, &ticket), TicketError::NotGenuine("default".into()));
     let lease = fixture.limiter.redeem(&ticket).wait().expect("it is of this one");
-    lease.settle(demand! { tpm: 70 }).wait().expect("a store that is there answers");
+    lease.settle(demand! { tpm: 70 }).wait().expect("the store answers");
     assert_eq!(fixture.available("user", "tpm"), 30);
     let left = other.available("user", RESOURCE).wait().expect("the store is there");
     assert_eq!(left.available("tpm"), Some(100));
@@ -142,7 +142,7 @@ pub fn a_limit_that_a_ticket_took_nothing_of_can_be_settled(open: OpenBackend<'_
     let ticket = call.wait().expect("there is room").into_ticket().wait().expect("it holds nothing");
     let lease = fixture.limiter.redeem(&ticket).wait().expect("it is a ticket");
     assert_eq!((lease.reserved("rpm"), lease.reserved("tpm")), (Some(1), Some(0)));
-    lease.settle(demand! { tpm: 300, usd: 7 }).wait().expect("a store that is there answers");
+    lease.settle(demand! { tpm: 300, usd: 7 }).wait().expect("the store answers");
     for entity in ["user", "parent"] {
         let left = ["rpm", "tpm", "usd"].map(|limit| fixture.available(entity, limit));
         assert_eq!(left, [59, 700, 43], "{entity}");
@@ -157,10 +157,10 @@ pub fn a_ticket_outlives_one_rotation_and_not_two(open: OpenBackend<'_>) {
     let fixture = LimiterFixture::new(open);
     fixture.set(Level::System, [Limit::per_hour("tpm", 100)]);
     let tickets = [ticket_of(&fixture, "user", 10), ticket_of(&fixture, "user", 20)];
-    fixture.catalog().rotate_secret().wait().expect("a store that is there answers");
+    fixture.catalog().rotate_secret().wait().expect("the store answers");
     assert_eq!(end(&fixture.limiter, &tickets[0], LeaseEnd::Cancel), TicketEnd::Now);
     assert_eq!(fixture.available("user", "tpm"), 80);
-    fixture.catalog().rotate_secret().wait().expect("a store that is there answers");
+    fixture.catalog().rotate_secret().wait().expect("the store answers");
     let another = limiter_on(&fixture.backend, |builder| builder);
     for limiter in [&fixture.limiter, &another] {
         assert_eq!(refusal(limiter, &tickets[1]), TicketError::NotGenuine("default".into()));

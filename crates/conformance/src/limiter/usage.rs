@@ -19,11 +19,11 @@ pub fn a_sum_over_entities_counts_a_call_once(open: OpenBackend<'_>) {
     // A team that calls itself, too, in turn with its keys, and leases that are settled with more and with less.
     fixture.spend("team", demand! { spend: 7 });
     let more = fixture.take("key", demand! { spend: 20 }).expect("there is room");
-    more.settle(demand! { spend: 25 }).wait().expect("a store that is there answers");
+    more.settle(demand! { spend: 25 }).wait().expect("the store answers");
     let less = fixture.take("team", demand! { spend: 5 }).expect("there is room");
-    less.settle(demand! { spend: 1 }).wait().expect("a store that is there answers");
+    less.settle(demand! { spend: 1 }).wait().expect("the store answers");
     let sums = |query: UsageQuery| {
-        let sum = fixture.catalog().usage_summary(query).wait().expect("a store that is there answers");
+        let sum = fixture.catalog().usage_summary(query).wait().expect("the store answers");
         (sum.events, sum.limits.get("spend").map_or(0, |spend| spend.total))
     };
     for window in [Window::Hour, Window::Day, Window::Month] {
@@ -34,7 +34,7 @@ pub fn a_sum_over_entities_counts_a_call_once(open: OpenBackend<'_>) {
         }
     }
     let rows = fixture.catalog().usage(UsageQuery::of_all_entities(Window::Day)).wait();
-    let rows = rows.expect("a store that is there answers").items;
+    let rows = rows.expect("the store answers").items;
     let of_children = |row: &UsageRow| (row.child_events, row.child_amounts.get("spend").copied());
     let of_children: Vec<_> = rows.iter().map(|row| (row.entity.as_str(), of_children(row))).collect();
     assert_eq!(of_children, [("key", (0, None)), ("org", (4, Some(43))), ("team", (2, Some(35)))]);
@@ -49,8 +49,8 @@ pub fn a_ticket_is_counted_once_in_a_sum_over_entities(open: OpenBackend<'_>) {
     let taken = fixture.take("key", demand! { spend: 10 }).expect("there is room");
     let ticket = taken.into_ticket().wait().expect("it has one");
     let redeemed = fixture.limiter.redeem(&ticket).wait().expect("it is one");
-    redeemed.settle(demand! { spend: 4 }).wait().expect("a store that is there answers");
+    redeemed.settle(demand! { spend: 4 }).wait().expect("the store answers");
     let sum = fixture.catalog().usage_summary(UsageQuery::of_all_entities(Window::Hour)).wait();
-    let sum = sum.expect("a store that is there answers");
+    let sum = sum.expect("the store answers");
     assert_eq!((sum.events, sum.limits["spend"].total), (1, 4));
 }

@@ -64,7 +64,7 @@ pub fn waiters_are_admitted_in_order_at_their_exact_instants(open: OpenBackend<'
                 let lease = fixture.limiter.acquire("user", RESOURCE, demand! { rpm: 1 }).wait();
                 let lease = lease.expect("it is admitted in time");
                 order.lock().expect("no thread panics").push((number, lease.waited().expect("it waited")));
-                lease.commit().wait().expect("a store that is there answers");
+                lease.commit().wait().expect("the store answers");
             });
             until(|| fixture.limiter.waiting() != waits);
         }
@@ -156,7 +156,7 @@ pub fn a_waiter_of_one_child_does_not_block_its_siblings(open: OpenBackend<'_>) 
     let waiting = wait_for(&fixture, "a", 10);
     fixture.spend("b", demand! { rpm: 60 });
     fixture.advance_ms(10_000);
-    granted(waiting).commit().wait().expect("a store that is there answers");
+    granted(waiting).commit().wait().expect("the store answers");
     assert_eq!((fixture.available("a", "rpm"), fixture.limiter.waiting()), (0, 0));
 }
 
@@ -173,7 +173,7 @@ pub fn a_waiter_that_was_short_of_the_parent_too_does_not_block_its_siblings(ope
     fixture.advance_ms(10_000);
     fixture.spend("b", demand! { rpm: 10 });
     fixture.advance_ms(50_000);
-    granted(waiting).commit().wait().expect("a store that is there answers");
+    granted(waiting).commit().wait().expect("the store answers");
     assert_eq!((fixture.available("a", "rpm"), fixture.limiter.waiting()), (0, 0));
 }
 
@@ -200,7 +200,7 @@ pub fn no_newcomer_overtakes_a_waiter(open: OpenBackend<'_>) {
             .passes()
     );
     fixture.advance_ms(20_000);
-    granted(waiting).commit().wait().expect("a store that is there answers");
+    granted(waiting).commit().wait().expect("the store answers");
     fixture.advance_ms(1_000);
     fixture.spend("user", demand! { rpm: 1 });
 }
@@ -215,14 +215,14 @@ pub fn waiters_learn_of_raised_limits(open: OpenBackend<'_>) {
         assert!(poll(&mut waiting).is_pending(), "raising mints nothing");
     }
     fixture.advance_ms(300);
-    granted(waiting).commit().wait().expect("a store that is there answers");
+    granted(waiting).commit().wait().expect("the store answers");
 }
 
 /// Returns whether the bucket is under limits of this capacity.
 fn is_under(fixture: &LimiterFixture, entity: &str, capacity: u64) -> bool {
     let scope = Scope::Entity(entity);
     let page = fixture.backend.buckets(fixture.catalog().namespace_id(), scope, None, 10).wait();
-    let buckets = page.expect("a store that is there answers").items;
+    let buckets = page.expect("the store answers").items;
     buckets.iter().flat_map(|bucket| &bucket.limits).all(|status| status.limit().capacity() == capacity)
 }
 
@@ -252,10 +252,10 @@ pub fn a_large_demand_is_not_starved_by_small_ones(open: OpenBackend<'_>) {
     fixture.advance_ms(29_999);
     assert_eq!(fixture.limiter.waiting(), 21);
     fixture.advance_ms(1);
-    granted(queue.remove(0)).commit().wait().expect("a store that is there answers");
+    granted(queue.remove(0)).commit().wait().expect("the store answers");
     for waiting in queue {
         fixture.advance_ms(1_000);
-        granted(waiting).commit().wait().expect("a store that is there answers");
+        granted(waiting).commit().wait().expect("the store answers");
     }
     assert_eq!((fixture.available("user", "rpm"), fixture.limiter.waiting()), (0, 0));
 }

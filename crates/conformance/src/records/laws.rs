@@ -101,7 +101,7 @@ fn records_are_returned_in_the_order_of_the_keys<R: Records>(open: &impl Fn(Cloc
     let (one, two) = (Item::new(key("ns/A", "1")), Item::new(key("ns/B", "1")).with("n", 2));
     write(&store, &[put(one.clone()), put(two.clone())]);
     let keys = [two.key.clone(), key("ns/A", "2"), one.key.clone(), two.key.clone()];
-    let found = store.get_many(&keys).wait().expect("a store that is there answers");
+    let found = store.get_many(&keys).wait().expect("the store answers");
     assert_eq!(found, [Some(two.clone()), None, Some(one), Some(two)]);
     assert_eq!(store.get_many(&[]).wait(), Ok(vec![]));
     assert_eq!(store.write(&[]).wait(), Ok(()));
@@ -221,7 +221,7 @@ fn the_largest_allowed_calls_succeed<R: Records>(open: &impl Fn(Clock) -> R) {
         (0..WRITES_MAX).map(|number| Item::new(key("ns/A", &number.to_string()))).collect();
     write(&store, &items.iter().cloned().map(put).collect::<Vec<_>>());
     let keys: Vec<_> = items.iter().take(GETS_MAX).map(|item| item.key.clone()).collect();
-    let found = store.get_many(&keys).wait().expect("a store that is there answers");
+    let found = store.get_many(&keys).wait().expect("the store answers");
     assert!(found.into_iter().eq(items.into_iter().take(GETS_MAX).map(Some)));
 }
 

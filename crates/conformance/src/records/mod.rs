@@ -6,9 +6,10 @@ mod pages;
 mod threads;
 mod trace;
 
-use tollgate_store::records::{Cursor, Index, Item, ItemKey, Page, Query, Records, RecordsError, Write};
+use tollgate_store::records::{Index, Item, ItemKey, Page, Query, Records, RecordsError, Write};
 use tollgate_store::{Clock, StoreError};
 
+use crate::fixture;
 use crate::random::each_seed;
 
 /// Runs every law and `traces` random traces on stores made by `open`, which must go by the clock it is given. `TOLLGATE_SEED`
@@ -37,7 +38,7 @@ fn write<R: Records>(store: &R, writes: &[Write]) {
 }
 
 fn get<R: Records>(store: &R, key: &ItemKey) -> Option<Item> {
-    let found = store.get_many(std::slice::from_ref(key)).wait().expect("a store that is there answers");
+    let found = store.get_many(std::slice::from_ref(key)).wait().expect("the store answers");
     assert_eq!(found.len(), 1, "one answer for each key");
     found.into_iter().next().flatten().map(sorted)
 }
@@ -63,15 +64,9 @@ pub(crate) fn find_all<R: Records>(store: &R, index: Index, query: &Query) -> Ve
 }
 
 fn all_pages<T>(query: &Query, mut ask: impl FnMut(&Query) -> Result<Page<T>, RecordsError>) -> Vec<T> {
-    let mut query = query.clone();
-    let (mut all, mut seen) = (Vec::new(), Vec::<Cursor>::new());
-    loop {
-        let Page { items, next } = ask(&query).expect("a store that is there answers");
-        assert!(items.len() <= query.limit, "a page of {} has {} answers", query.limit, items.len());
-        all.extend(items);
-        let Some(next) = next else { return all };
-        assert!(!seen.contains(&next), "a cursor came twice: {next:?}");
-        seen.push(next.clone());
-        query.after = Some(next);
-    }
+    fixture::all_pages(|after| {
+        let page = ask(&Query { after, ..query.clone() }).expect("the store answers");
+        assert!(page.items.len() <= query.limit, "a page of {} has {}", query.limit, page.items.len());
+        page
+    })
 }

@@ -84,7 +84,7 @@ fn pages_follow_each_other_in_both_directions<R: Records>(open: &impl Fn(Clock) 
 
 /// Reads one page, and moves the query to the next.
 fn page<R: Records>(store: &R, query: &mut Query) -> Vec<String> {
-    let Page { items, next } = store.query(query).wait().expect("a store that is there answers");
+    let Page { items, next } = store.query(query).wait().expect("the store answers");
     query.after = next;
     items.into_iter().map(|item| item.key.sort).collect()
 }
@@ -185,9 +185,9 @@ fn a_page_is_bounded<R: Records>(open: &impl Fn(Clock) -> R) {
         fill(&store, "ns/A", &names.iter().map(String::as_str).collect::<Vec<_>>());
     }
     let query = Query { limit: usize::MAX, ..Query::all("ns/A") };
-    let Page { items, next } = store.query(&query).wait().expect("a store that is there answers");
+    let Page { items, next } = store.query(&query).wait().expect("the store answers");
     assert!(items.len() <= PAGE_MAX && next.is_some());
     let query = Query { limit: 0, ..Query::all("ns/A") };
-    let first = store.query(&query).wait().expect("a store that is there answers");
+    let first = store.query(&query).wait().expect("the store answers");
     assert_eq!(first.items.len(), 1, "0 counts as 1");
 }

@@ -102,7 +102,7 @@ fn a_transfer_is_never_seen_half_done<R: Records>(open: &impl Fn(Clock) -> R) {
     together(3, |thread| match thread {
         0 => {
             while looks.fetch_add(1, Ordering::SeqCst) < LOOKS {
-                let found = store.get_many(&accounts).wait().expect("a store that is there answers");
+                let found = store.get_many(&accounts).wait().expect("the store answers");
                 let sum: i64 = found.iter().flatten().filter_map(|item| item.int("n")).sum();
                 // The threads that wait for the reads are released before this one fails.
                 if sum != 200 {

@@ -146,7 +146,7 @@ impl<R: Records> RecordsTrace<R> {
             .collect();
         let now = self.clock.now();
         let expected: Vec<_> = keys.iter().map(|key| self.model.get(key, now).cloned().map(sorted)).collect();
-        let found = self.store.get_many(&keys).wait().expect("a store that is there answers");
+        let found = self.store.get_many(&keys).wait().expect("the store answers");
         let found: Vec<_> = found.into_iter().map(|item| item.map(sorted)).collect();
         assert_eq!(found, expected, "{}", self.context());
     }

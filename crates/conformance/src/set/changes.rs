@@ -12,12 +12,12 @@ use crate::fixture::UNEVEN_START;
 const SECOND: Duration = Duration::from_secs(1);
 
 fn cooling(set: &LimitSet) -> Option<u64> {
-    let status = set.peek().wait().expect("a store that is there answers");
+    let status = set.peek().wait().expect("the store answers");
     status.cooling_until.map(|until| until.since(UNEVEN_START).as_micros())
 }
 
 fn cool_down(set: &LimitSet, duration: Duration) {
-    set.cool_down(duration).wait().expect("a store that is there answers");
+    set.cool_down(duration).wait().expect("the store answers");
 }
 
 pub fn a_cooldown_stops_all_callers_to_the_microsecond(open: OpenSetStore<'_>) {
@@ -51,7 +51,7 @@ pub fn a_cooldown_is_extended_and_never_shortened_and_can_be_ended(open: OpenSet
     assert_eq!(cooling(&set), Some(22_000_000));
     cool_down(&set, Duration::ZERO);
     assert_eq!(cooling(&set), Some(22_000_000));
-    set.end_cool_down().wait().expect("a store that is there answers");
+    set.end_cool_down().wait().expect("the store answers");
     assert_eq!((cooling(&set), count(&set, demand! { rpm: 100 })), (None, 1));
 }
 
@@ -68,7 +68,7 @@ pub fn a_waiter_is_admitted_when_the_cooldown_is_over(open: OpenSetStore<'_>) {
     assert!(first.answer().is_ok() && second.answer().is_ok());
     cool_down(&set, 10 * SECOND);
     let mut third = fixture.wait_for(&set, demand! { rpm: 1 });
-    set.end_cool_down().wait().expect("a store that is there answers");
+    set.end_cool_down().wait().expect("the store answers");
     assert!(third.answer().is_ok());
 }
 
@@ -111,7 +111,7 @@ pub fn a_limit_that_does_not_fit_is_not_replaced(open: OpenSetStore<'_>) {
 pub fn a_peek_shows_the_limits_of_the_set_and_no_others(open: OpenSetStore<'_>) {
     let set = SetFixture::new(open).set([Limit::per_minute("rpm", 10), Limit::resource("slots", 2)]);
     spend(&set, demand! { rpm: 10 });
-    let status = set.peek().wait().expect("a store that is there answers");
+    let status = set.peek().wait().expect("the store answers");
     let shown: Vec<_> = status.limits.iter().map(|it| (it.limit().name().as_str(), it.available())).collect();
     assert_eq!((shown, status.waiting), (vec![("rpm", 0), ("slots", 2)], 0));
     assert_eq!(denial(&set, demand! { rpm: 1 }).statuses().count(), 2);

@@ -102,7 +102,7 @@ pub fn counts_of_checks_can_be_peeked_at_charged_and_refunded(open: OpenSetStore
     let calls = Limit::calls(10, 60 * SECOND);
     let limits = Limits::new([Limit::per_minute("tpm", 1_000), window, calls]).expect("valid");
     let left = || {
-        let statuses = checker.peek("key", "chat", &limits).wait().expect("a store that is there answers");
+        let statuses = checker.peek("key", "chat", &limits).wait().expect("the store answers");
         statuses.iter().map(|status| status.available()).collect::<Vec<_>>()
     };
     let check = |tpm: u64| {

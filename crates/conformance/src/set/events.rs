@@ -21,8 +21,8 @@ pub fn events_are_reported_once_and_name_only_limits_of_the_set(open: OpenSetSto
     assert_eq!(events.take(), expected);
     assert!(take(&set, demand! { tpm: 200 }).is_none());
     assert_eq!(events.take(), [r#"Denied { limit: Some("tpm") }"#]);
-    set.cool_down(SECOND).wait().expect("a store that is there answers");
-    set.cool_down(Duration::ZERO).wait().expect("a store that is there answers");
+    set.cool_down(SECOND).wait().expect("the store answers");
+    set.cool_down(Duration::ZERO).wait().expect("the store answers");
     assert!(take(&set, demand! { rpm: 1 }).is_none());
     assert_eq!(events.take(), ["Cooldown { duration: 1s }", "Denied { limit: None }"]);
     fixture.advance_ms(60_000);

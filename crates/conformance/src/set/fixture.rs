@@ -112,7 +112,7 @@ pub(super) fn spend(set: &LimitSet, demand: impl AsDemand) {
 
 /// Returns what is free of every resource.
 fn free(set: &LimitSet) -> Vec<i64> {
-    let status = set.peek().wait().expect("a store that is there answers");
+    let status = set.peek().wait().expect("the store answers");
     status.limits.iter().filter(|it| it.limit().is_resource()).map(|it| it.available()).collect()
 }
 
@@ -128,7 +128,7 @@ pub(super) fn count(set: &LimitSet, demand: impl AsDemand) -> usize {
 
 /// Returns what is available of a limit.
 pub(super) fn available(set: &LimitSet, limit: &str) -> i64 {
-    let status = set.peek().wait().expect("a store that is there answers");
+    let status = set.peek().wait().expect("the store answers");
     status.limit(limit).expect("the limit is there").available()
 }
 
@@ -156,7 +156,7 @@ impl<T> WaitingTask<'_, T> {
 
 /// Returns how many wait for a set.
 pub(super) fn queued(set: &LimitSet) -> usize {
-    set.peek().wait().expect("a store that is there answers").waiting
+    set.peek().wait().expect("the store answers").waiting
 }
 
 /// The events that an observer got, in order.

@@ -24,7 +24,7 @@ fn budget() -> LimitBuilder {
 
 fn names(set: &LimitSet) -> Vec<String> {
     // A peek asks the store: the cached limits may be out of date.
-    set.peek().wait().expect("a store that is there answers");
+    set.peek().wait().expect("the store answers");
     let mut names: Vec<String> = set.limits().iter().map(|limit| limit.name().to_string()).collect();
     names.sort();
     names

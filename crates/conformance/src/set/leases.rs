@@ -69,12 +69,12 @@ pub fn a_committed_lease_counts_as_reported_and_otherwise_as_taken(open: OpenSet
     };
     let lease = take(&set, demand! { rpm: 1, tpm: 300 }).expect("it fits");
     assert_eq!(unreported(&lease), ["rpm", "tpm"]);
-    lease.commit().wait().expect("a store that is there answers");
+    lease.commit().wait().expect("the store answers");
     assert_eq!(left(&set), [9, 700, 4]);
     let mut lease = take(&set, demand! { tpm: 300 }).expect("it fits");
     lease.report(demand! { tpm: 100 }).expect("the report is valid");
     assert_eq!(unreported(&lease), Vec::<String>::new());
-    lease.commit().wait().expect("a store that is there answers");
+    lease.commit().wait().expect("the store answers");
     assert_eq!(left(&set), [9, 600, 4]);
 }
 
@@ -87,7 +87,7 @@ pub fn adjustments_add_up(open: OpenSetStore<'_>) {
     assert_eq!((lease.reported("tpm"), lease.reported("rpm")), (Some(1_100), Some(0)));
     let wrong = lease.adjust([("typo", 1), ("tpm", 50)]).expect_err("typo is no limit");
     assert!(matches!(wrong, LeaseError::Usage(_)), "{wrong}");
-    lease.commit().wait().expect("a store that is there answers");
+    lease.commit().wait().expect("the store answers");
     assert_eq!(left(&set), [10, -150, 4], "what is valid is noted all the same");
 }
 
@@ -101,11 +101,11 @@ pub fn consume_takes_more_or_nothing_and_is_held_like_the_rest(open: OpenSetStor
     assert!(matches!(denied, AcquireError::Denied(_)), "{denied}");
     lease.consume(demand! { slots: 1 }).wait().expect("it fits");
     assert_eq!(left(&set), [10, 200, 0]);
-    lease.settle(demand! { tpm: 100 }).wait().expect("a store that is there answers");
+    lease.settle(demand! { tpm: 100 }).wait().expect("the store answers");
     assert_eq!(left(&set), [10, 400, 4]);
     let mut lease = take(&set, demand! { tpm: 100 }).expect("it fits").into_owned();
     lease.consume(demand! { tpm: 100, slots: 1 }).wait().expect("it fits");
-    lease.cancel().wait().expect("a store that is there answers");
+    lease.cancel().wait().expect("the store answers");
     assert_eq!(left(&set), [10, 400, 4]);
     let mut lease = take(&set, demand! { tpm: 100 }).expect("it fits");
     lease.consume(demand! { tpm: 100, slots: 1 }).wait().expect("it fits");
@@ -138,11 +138,11 @@ pub fn a_heartbeat_keeps_consumed_resources(open: OpenSetStore<'_>) {
     lease.consume(demand! { slots: 1 }).wait().expect("it fits");
     for _ in 0..3 {
         fixture.advance_ms(9_000);
-        assert!(lease.heartbeat().wait().expect("a store that is there answers") && !lease.lost());
+        assert!(lease.heartbeat().wait().expect("the store answers") && !lease.lost());
         assert_eq!(available(&set, "slots"), 0);
     }
     fixture.advance_ms(10_000);
-    assert!(!lease.heartbeat().wait().expect("a store that is there answers"));
+    assert!(!lease.heartbeat().wait().expect("the store answers"));
 }
 
 /// The lease is refunded, with what was reported and consumed.
@@ -185,7 +185,7 @@ pub fn a_block_that_fails_or_is_cancelled_gives_everything_back(open: OpenSetSto
 pub fn however_a_lease_ends_it_counts_once(open: OpenSetStore<'_>) {
     let set = api(&SetFixture::new(open));
     let lease = || take(&set, demand! { rpm: 1, tpm: 100, slots: 2 }).expect("it fits");
-    lease().cancel().wait().expect("a store that is there answers");
+    lease().cancel().wait().expect("the store answers");
     assert_eq!(left(&set), [10, 1_000, 4]);
     let held = lease();
     lease().settle(demand! { rpm: 1, tpm: 50 }).wait().expect("the report is valid");
@@ -257,8 +257,8 @@ pub fn an_empty_set_admits_everything(open: OpenSetStore<'_>) {
     let lease = take(&set, demand! {}).expect("there is no limit");
     lease.settle(demand! {}).wait().expect("there is nothing to report");
     assert!(set.acquire(demand! { rpm: 5 }).wait().is_ok(), "a name that is no limit is skipped");
-    assert!(set.peek().wait().expect("a store that is there answers").limits.is_empty());
-    set.cool_down(Duration::from_secs(1)).wait().expect("a store that is there answers");
+    assert!(set.peek().wait().expect("the store answers").limits.is_empty());
+    set.cool_down(Duration::from_secs(1)).wait().expect("the store answers");
     assert!(take(&set, demand! {}).is_none(), "it can cool down all the same");
     fixture.advance_ms(1_000);
     assert!(set.acquire(demand! {}).wait().is_ok());

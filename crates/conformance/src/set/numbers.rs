@@ -134,7 +134,7 @@ pub fn a_set_has_32_limits_and_no_more(open: OpenSetStore<'_>) {
     assert_eq!(count(&set, &all), 1, "the first has 1");
     let last: Demand = names[31..].iter().map(|name| (name.as_str(), 1_u64)).collect();
     assert_eq!(available(&set, "limit-31"), 31);
-    set.cool_down(Duration::from_secs(1)).wait().expect("a store that is there answers");
+    set.cool_down(Duration::from_secs(1)).wait().expect("the store answers");
     assert!(take(&set, &last).is_none());
     fixture.advance_ms(1_000);
     assert_eq!(count(&set, &last), 31);

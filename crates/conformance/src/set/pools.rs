@@ -29,12 +29,12 @@ pub fn a_pool_moves_on_from_a_set_that_denies_or_cools(open: OpenSetStore<'_>) {
     let pool = accounts(&fixture, [1, 100, 100]);
     let chosen = |times: usize| (0..times).filter_map(|_| chosen(&pool)).collect::<Vec<_>>();
     assert_eq!(chosen(4), ["0", "1", "2", "1"]);
-    pool[1].cool_down(10 * SECOND).wait().expect("a store that is there answers");
+    pool[1].cool_down(10 * SECOND).wait().expect("the store answers");
     assert_eq!(chosen(4), ["2", "2", "2", "2"], "0 has nothing, 1 cools");
     fixture.advance_ms(10_000);
     assert!(chosen(3).contains(&"1".to_owned()));
     for set in pool.sets() {
-        set.cool_down(5 * SECOND).wait().expect("a store that is there answers");
+        set.cool_down(5 * SECOND).wait().expect("the store answers");
     }
     let denied = pool.try_acquire(demand! { rpm: 1 }).wait().expect("it is valid").denied();
     assert_eq!(denied.expect("all of them cool").wait(), Some(5 * SECOND));
@@ -70,7 +70,7 @@ pub fn a_pool_that_waits_is_granted_by_a_set_that_becomes_free(open: OpenSetStor
     let pool = accounts(&fixture, [1, 1]);
     pool.sets().iter().for_each(|set| spend(set, demand! { rpm: 1 }));
     let mut waiting = fixture.begin(pool.sets(), pool.acquire(demand! { rpm: 1 }));
-    pool[0].cool_down(600 * SECOND).wait().expect("a store that is there answers");
+    pool[0].cool_down(600 * SECOND).wait().expect("the store answers");
     fixture.advance_ms(60_000);
     assert_eq!(waiting.answer().expect("its turn has come").config()["account"], "1");
     drop(waiting);

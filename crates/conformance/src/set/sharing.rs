@@ -11,7 +11,7 @@ use tollgate_store::{Backend, ManualClock, Scope, StoreError};
 
 use super::fixture::{available, count, denial, spend, take};
 use super::{OpenSetStore, SetFixture};
-use crate::fixture::{FOREVER, UNEVEN_START, open_at};
+use crate::fixture::{FOREVER, UNEVEN_START, all_pages, open_at};
 use crate::outage::StoreOutage;
 use crate::poll::until;
 
@@ -41,17 +41,17 @@ pub fn openers_of_one_name_share_its_counts_and_others_do_not(open: OpenSetStore
 pub fn a_cooldown_by_one_opener_stops_the_others(open: OpenSetStore<'_>) {
     let fixture = SetFixture::new(open);
     let (one, other) = (fixture.set(rpm(100)), fixture.set(rpm(100)));
-    one.cool_down(10 * SECOND).wait().expect("a store that is there answers");
+    one.cool_down(10 * SECOND).wait().expect("the store answers");
     let denied = denial(&other, demand! { rpm: 1 });
     assert_eq!((denied.wait(), denied.limited_by()), (Some(10 * SECOND), None));
-    other.cool_down(SECOND).wait().expect("a store that is there answers");
+    other.cool_down(SECOND).wait().expect("the store answers");
     assert!(take(&one, demand! { rpm: 1 }).is_none());
     fixture.advance_ms(9_999);
     assert!(take(&other, demand! { rpm: 1 }).is_none());
     fixture.advance_ms(1);
     assert!(take(&other, demand! { rpm: 1 }).is_some());
-    one.cool_down(10 * SECOND).wait().expect("a store that is there answers");
-    other.end_cool_down().wait().expect("a store that is there answers");
+    one.cool_down(10 * SECOND).wait().expect("the store answers");
+    other.end_cool_down().wait().expect("the store answers");
     assert!(take(&one, demand! { rpm: 1 }).is_some());
 }
 
@@ -65,11 +65,11 @@ pub fn sets_in_use_are_listed_by_name_and_opened_without_knowing_their_limits(op
     let fixture = SetFixture::new(open);
     let sets = sets_of(&fixture);
     let names = || {
-        let page = sets.list(None, 100).wait().expect("a store that is there answers");
+        let page = sets.list(None, 100).wait().expect("the store answers");
         page.items.into_iter().map(|set| set.name).collect::<Vec<_>>()
     };
     assert_eq!(names(), Vec::<String>::new());
-    assert!(sets.open("openai/blue").wait().expect("a store that is there answers").is_none());
+    assert!(sets.open("openai/blue").wait().expect("the store answers").is_none());
     let blue = fixture.builder("openai/blue", rpm(100)).version(3).build().expect("it is valid");
     let green = fixture.builder("openai/green", rpm(10)).build().expect("it is valid");
     let other = fixture.builder("other", rpm(10)).namespace("others").build().expect("it is valid");
@@ -77,19 +77,19 @@ pub fn sets_in_use_are_listed_by_name_and_opened_without_knowing_their_limits(op
         spend(set, demand! { rpm: 4 });
     }
     assert_eq!(names(), ["openai/blue", "openai/green"]);
-    let first = sets.list(None, 1).wait().expect("a store that is there answers");
+    let first = sets.list(None, 1).wait().expect("the store answers");
     assert_eq!((first.items.len(), first.next.is_some()), (1, true));
-    let seen = sets.get("openai/blue").wait().expect("a store that is there answers").expect("it is in use");
+    let seen = sets.get("openai/blue").wait().expect("the store answers").expect("it is in use");
     let available_of_each = seen.limits.iter().map(|it| (it.limit().name().as_str(), it.available()));
     assert_eq!((available_of_each.collect::<Vec<_>>(), seen.cooling_until), (vec![("rpm", 96)], None));
 
-    let opened = sets.open("openai/blue").wait().expect("a store that is there answers");
+    let opened = sets.open("openai/blue").wait().expect("the store answers");
     let opened = opened.expect("it is in use");
-    opened.cool_down(10 * SECOND).wait().expect("a store that is there answers");
+    opened.cool_down(10 * SECOND).wait().expect("the store answers");
     assert!(take(&blue, demand! { rpm: 1 }).is_none());
-    let cooling = sets.get("openai/blue").wait().expect("a store that is there answers").expect("in use");
+    let cooling = sets.get("openai/blue").wait().expect("the store answers").expect("in use");
     assert_eq!(cooling.cooling_until, Some(UNEVEN_START + Span::from_secs(10)));
-    opened.end_cool_down().wait().expect("a store that is there answers");
+    opened.end_cool_down().wait().expect("the store answers");
     assert_eq!(available(&blue, "rpm"), 96, "limits of a later version stayed");
     opened.replace(Limit::per_minute("rpm", 50)).wait().expect("it counts the same");
     assert_eq!(available(&blue, "rpm"), 50);
@@ -100,14 +100,14 @@ pub fn a_cooldown_can_wait_for_a_set_that_is_not_in_use(open: OpenSetStore<'_>) 
     let fixture = SetFixture::new(open);
     let sets = sets_of(&fixture);
     let idle = sets.open_idle("openai/blue").expect("it has a name");
-    idle.cool_down(10 * SECOND).wait().expect("a store that is there answers");
-    let listed = sets.list(None, 100).wait().expect("a store that is there answers").items;
+    idle.cool_down(10 * SECOND).wait().expect("the store answers");
+    let listed = sets.list(None, 100).wait().expect("the store answers").items;
     assert_eq!((listed.len(), listed[0].limits.len()), (1, 0));
     let blue = fixture.builder("openai/blue", rpm(100)).build().expect("it is valid");
     assert_eq!(denial(&blue, demand! { rpm: 1 }).wait(), Some(10 * SECOND));
     fixture.advance_ms(10_000);
     spend(&blue, demand! { rpm: 1 });
-    let seen = sets.get("openai/blue").wait().expect("a store that is there answers").expect("it is in use");
+    let seen = sets.get("openai/blue").wait().expect("the store answers").expect("it is in use");
     assert_eq!((seen.limits.len(), seen.cooling_until), (1, None));
     assert!(matches!(sets.open_idle(""), Err(LimitsError::Unnamed)));
 }
@@ -121,23 +121,15 @@ pub fn a_set_whose_bucket_was_forgotten_is_idle_and_keeps_its_limits(open: OpenS
         let set = fixture.builder(name, [Limit::per_minute("rpm", 100), Limit::resource("slots", 2)]);
         spend(&set.build().expect("it is valid"), demand! { rpm: 4 });
     }
-    let get = |name: &str| sets.get(name).wait().expect("a store that is there answers");
+    let get = |name: &str| sets.get(name).wait().expect("the store answers");
     assert!(!get("openai/b").expect("it is in use").is_idle());
-    while backend.forget(SETS_NAMESPACE, Scope::All).wait().expect("a store that is there answers") > 0 {}
+    while backend.forget(SETS_NAMESPACE, Scope::All).wait().expect("the store answers") > 0 {}
     // Limits are unknown to a cooldown that comes after the bucket was forgotten.
     sets.open_idle("openai/c").expect("it has a name").cool_down(10 * SECOND).wait().expect("it answers");
     sets.open_idle("aside").expect("it has a name").cool_down(10 * SECOND).wait().expect("it answers");
 
-    let (mut listed, mut after) = (Vec::new(), None);
-    loop {
-        let page = sets.list(after, 1).wait().expect("a store that is there answers");
-        listed.extend(page.items);
-        after = page.next;
-        if after.is_none() {
-            break;
-        }
-    }
-    let all = sets.list(None, 100).wait().expect("a store that is there answers");
+    let listed = all_pages(|after| sets.list(after, 1).wait().expect("the store answers"));
+    let all = sets.list(None, 100).wait().expect("the store answers");
     assert_eq!((&all.items, all.next), (&listed, None), "one page or many");
     let shown = listed.iter().map(|set| (set.name.as_str(), set.limits.len(), set.is_idle()));
     let expected =
@@ -147,7 +139,7 @@ pub fn a_set_whose_bucket_was_forgotten_is_idle_and_keeps_its_limits(open: OpenS
     let seen = get("openai/b").expect("it is stored");
     let available_of_each = seen.limits.iter().map(|it| (it.limit().name().as_str(), it.available()));
     assert_eq!(available_of_each.collect::<Vec<_>>(), [("rpm", 100), ("slots", 2)]);
-    let opened = sets.open("openai/b").wait().expect("a store that is there answers").expect("it is stored");
+    let opened = sets.open("openai/b").wait().expect("the store answers").expect("it is stored");
     opened.replace(Limit::per_minute("rpm", 50)).wait().expect("it counts the same");
     let replaced = get("openai/b").expect("it is stored");
     assert_eq!(replaced.limits[0].limit().amount(), 50);
@@ -207,7 +199,7 @@ pub fn resources_of_a_silent_holder_return_to_the_others_once(open: OpenSetStore
     let (beating, silent) = (build(Heartbeats::Automatic), build(Heartbeats::Manual));
     let held = take(&beating, demand! {}).expect("it fits");
     let expires = || {
-        let status = silent.peek().wait().expect("a store that is there answers");
+        let status = silent.peek().wait().expect("the store answers");
         status.limits[0].full()
     };
     for _ in 0..10 {

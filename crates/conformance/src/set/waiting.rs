@@ -191,7 +191,7 @@ fn drop_after(polls: usize, set: &LimitSet) {
     for _ in 0..polls {
         if let Poll::Ready(lease) = waiting.as_mut().poll(&mut context) {
             let lease = lease.expect("it is admitted");
-            return lease.cancel().wait().expect("a store that is there answers");
+            return lease.cancel().wait().expect("the store answers");
         }
         std::thread::yield_now();
     }

@@ -237,7 +237,7 @@ impl<'a, S: Store> Trace<'a, S> {
     fn compare_applied(&mut self, call: &Transaction<'_>) -> TxnOutcome {
         let now = self.clock.now();
         let expected = self.model.apply(call, now);
-        let actual = self.store.apply(call).wait().expect("a store that is there answers");
+        let actual = self.store.apply(call).wait().expect("the store answers");
         assert_eq!(actual, expected, "{}, call {call:?}", self.context());
         actual
     }
@@ -254,7 +254,7 @@ impl<'a, S: Store> Trace<'a, S> {
             steps.push(Step { place: self.place(*key, *variant), op });
         }
         let expected = self.model.ask(&steps, self.clock.now());
-        let actual = self.store.ask(&steps).wait().expect("a store that is there answers");
+        let actual = self.store.ask(&steps).wait().expect("the store answers");
         assert_eq!(actual, expected, "{}, asking {steps:?}", self.context());
     }
 
@@ -264,7 +264,7 @@ impl<'a, S: Store> Trace<'a, S> {
             let variant = if self.random.one_in(4) { self.any_variant(key) } else { self.current[key] };
             let place = self.place(key, variant);
             let expected = self.model.peek(&place, now);
-            let actual = self.store.peek(&place).wait().expect("a store that is there answers");
+            let actual = self.store.peek(&place).wait().expect("the store answers");
             assert_eq!(actual, expected, "{}, key {key} under variant {variant}", self.context());
         }
     }

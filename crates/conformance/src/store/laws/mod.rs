@@ -28,13 +28,13 @@ fn take<'a>(place: BucketRef<'a>, costs: &'a Costs) -> Step<'a> {
 }
 
 fn available<S: Store>(store: &S, place: &BucketRef<'_>) -> Vec<i64> {
-    let statuses = store.peek(place).wait().expect("a store that is there answers");
+    let statuses = store.peek(place).wait().expect("the store answers");
     statuses.iter().map(tollgate_core::Status::available).collect()
 }
 
 fn apply<S: Store>(store: &S, id: u128, steps: &[Step<'_>]) -> TxnOutcome {
     let call = Transaction { id: Some(OpId(id)), steps, metered: false };
-    store.apply(&call).wait().expect("a store that is there answers")
+    store.apply(&call).wait().expect("the store answers")
 }
 
 fn is_done(applied: &TxnOutcome) -> bool {

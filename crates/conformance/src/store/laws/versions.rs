@@ -88,14 +88,14 @@ fn a_peek_at_a_bucket_of_later_limits_reports_those<S: Store>(open: &impl Fn(Clo
     let store = open_at_start(open);
     let (key, old, new) = (Key::new(&["looked", "at"]), tpm(100, 1), tpm(10, 2));
     assert!(is_done(&take_under(&store, 1, &key, &new, 4)));
-    let peeked = store.peek(&place(&key, &old)).wait().expect("a store that is there answers");
+    let peeked = store.peek(&place(&key, &old)).wait().expect("the store answers");
     let capacity_and_left = |status: &Status| (status.limit().capacity(), status.available());
     assert_eq!(peeked.iter().map(capacity_and_left).collect::<Vec<_>>(), [(10, 6)]);
     let costs = old.costs(&demand! { tpm: 7 }).expect("it fits");
-    let asked = store.ask(&[take(place(&key, &old), &costs)]).wait().expect("a store that is there answers");
+    let asked = store.ask(&[take(place(&key, &old), &costs)]).wait().expect("the store answers");
     assert_eq!(asked[0].statuses().map(|status| capacity_and_left(&status)).collect::<Vec<_>>(), [(10, 6)]);
     assert_eq!(asked[0].limits().version(), 2);
     assert!(is_done(&take_under(&store, 2, &key, &tpm(10, 5), 1)));
-    let asked = store.ask(&[take(place(&key, &old), &costs)]).wait().expect("a store that is there answers");
+    let asked = store.ask(&[take(place(&key, &old), &costs)]).wait().expect("the store answers");
     assert_eq!(asked[0].limits().version(), 5, "equal limits of a later version");
 }
