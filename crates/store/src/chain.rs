@@ -21,6 +21,20 @@ pub struct CellChain {
     lock_order: Vec<usize>,
 }
 
+/// The most cells of which [`CellChain::take_plain`] takes.
+pub const PLAIN_CHAIN_MAX: usize = 4;
+
+/// What [`CellChain::take_plain`] takes of one cell.
+#[derive(Clone, Copy)]
+pub struct PlainStep<'a> {
+    /// The limits that the costs are counted in.
+    pub limits: &'a Limits,
+    /// What to take.
+    pub costs: SmallCosts,
+    /// When it was taken.
+    pub at: Tick,
+}
+
 /// Why cells do not make a chain.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
@@ -94,31 +108,32 @@ impl CellChain {
         Ok(at)
     }
 
-    /// As [`try_take`](CellChain::try_take), if no caller waits, these very limits are in force, which the costs are
-    /// counted in, all buckets are plain and all costs fit, which is the common case; otherwise does nothing.
+    /// Takes each step of the cell in its place, and notes when, if no caller waits, all buckets are plain and under the limits
+    /// of their steps, and all costs fit, which is the common case. `false`, with nothing taken, if not, or if the chain has
+    /// more than [`PLAIN_CHAIN_MAX`] cells.
     #[inline]
-    pub fn take_plain_under<'l>(
-        &self,
-        now: Tick,
-        limits: impl Iterator<Item = &'l Limits>,
-        costs: &[SmallCosts],
-    ) -> Option<[Tick; CHAIN_MAX]> {
-        let mut locked = [const { None }; CHAIN_MAX];
+    pub fn take_plain(&self, now: Tick, steps: &mut [PlainStep<'_>]) -> bool {
+        if self.cells.len() > PLAIN_CHAIN_MAX || steps.len() != self.cells.len() {
+            return false;
+        }
+        let mut locked = [const { None }; PLAIN_CHAIN_MAX];
         for index in &self.lock_order {
             locked[*index] = Some(self.cells[*index].lock());
         }
-        let fits = |((inner, costs), limits): ((&MutexGuard<'_, LockedBucket>, &SmallCosts), &Limits)| {
-            inner.side.is_none() && inner.limits.same(limits) && inner.bucket.fits_plain(limits, now, costs)
+        let fits = |(inner, step): (&MutexGuard<'_, LockedBucket>, &PlainStep<'_>)| {
+            inner.side.is_none()
+                && inner.limits.same(step.limits)
+                && inner.bucket.fits_plain(&inner.limits, now, &step.costs)
         };
-        if !locked.iter().flatten().zip(costs).zip(limits).all(fits) {
-            return None;
+        if !locked.iter().flatten().zip(steps.iter()).all(fits) {
+            return false;
         }
-        let mut at = [Tick::ZERO; CHAIN_MAX];
-        for ((inner, costs), at) in locked.iter_mut().flatten().zip(costs).zip(&mut at) {
+        for (inner, step) in locked.iter_mut().flatten().zip(steps) {
             let LockedBucket { limits, bucket, .. } = &mut **inner;
-            *at = bucket.take_plain(limits, now, costs).expect("it was found to fit under the same lock");
+            let taken = bucket.take_plain(limits, now, &step.costs);
+            step.at = taken.expect("the costs were found to fit under the same lock");
         }
-        Some(at)
+        true
     }
 
     /// Settles each cell with its usage, which is counted in `limits[i]`.

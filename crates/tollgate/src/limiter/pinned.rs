@@ -2,7 +2,8 @@
 //! store in between.
 
 use tollgate_core::{AsDemand, Costs, Limits, Packed, SmallCosts, Tick, Usage};
-use tollgate_store::{BucketRef, CHAIN_MAX, LocalBucket};
+use tollgate_store::usage::Caller;
+use tollgate_store::{BucketRef, LocalBucket, PLAIN_CHAIN_MAX, PlainStep};
 
 use super::lease::{LimiterGrant, LimiterLease};
 use super::route::{LocalBuckets, Route};
@@ -70,7 +71,7 @@ impl LimiterShared {
         let limits = &route.chain.links[0].limits;
         let (costs, taken) = self.costs_at(limits, 0, demand)?;
         let at = pin.cell.take_plain_under(now, limits, &costs)?;
-        pin.count_take(at, limits, &costs.to_costs(limits.len()));
+        pin.count_take(at, limits, Caller::Own, &costs.amounts()[..limits.len()]);
         Some(PinnedTake { at, taken })
     }
 
@@ -79,21 +80,22 @@ impl LimiterShared {
     fn take_chain(&self, route: &Route, now: Tick, demand: &impl AsDemand) -> Option<Box<[PinnedTake]>> {
         let LocalBuckets { pins, cells } = route.pins.as_ref()?;
         let (cells, links) = (cells.as_ref()?, &route.chain.links);
-        let mut costs = [SmallCosts::default(); CHAIN_MAX];
-        let mut takes: Box<[PinnedTake]> =
-            links.iter().map(|_| PinnedTake { at: now, taken: Packed::default() }).collect();
-        for (link, ((costs, take), at)) in costs.iter_mut().zip(&mut takes).zip(links.iter()).enumerate() {
-            (*costs, take.taken) = self.costs_at(&at.limits, link, demand)?;
+        let mut steps =
+            [PlainStep { limits: &links[0].limits, costs: SmallCosts::default(), at: now }; PLAIN_CHAIN_MAX];
+        let mut taken = [Packed::default(); PLAIN_CHAIN_MAX];
+        let (steps, taken) = (steps.get_mut(..links.len())?, &mut taken[..links.len()]);
+        for (index, (step, link)) in steps.iter_mut().zip(links.iter()).enumerate() {
+            step.limits = &link.limits;
+            (step.costs, taken[index]) = self.costs_at(&link.limits, index, demand)?;
         }
-        let costs = &costs[..links.len()];
-        let at = cells.take_plain_under(now, links.iter().map(|link| &link.limits), costs)?;
-        for (link, (((take, at), pin), costs)) in takes.iter_mut().zip(at).zip(pins).zip(costs).enumerate() {
-            take.at = at;
-            let (limits, is_child) = (&links[link].limits, link > 0);
-            let costs = costs.to_costs(limits.len());
-            pin.count_take(at, limits, &if is_child { costs.of_child() } else { costs });
+        if !cells.take_plain(now, steps) {
+            return None;
         }
-        Some(takes)
+        for (index, (step, pin)) in steps.iter().zip(pins).enumerate() {
+            let amounts = &step.costs.amounts()[..step.limits.len()];
+            pin.count_take(step.at, step.limits, caller_at(index), amounts);
+        }
+        Some(steps.iter().zip(taken).map(|(step, taken)| PinnedTake { at: step.at, taken: *taken }).collect())
     }
 
     /// Returns what the demand takes at this link, plain and packed; `None` if it cannot be taken on the fast path.
@@ -126,20 +128,35 @@ impl LimiterShared {
             return;
         }
         let is_settled = pin.cell.settle_packed(limits, &take.taken, used);
-        let queues = self.store.backend.wait_queues();
-        if is_settled && !differs && queues.is_empty() {
-            return;
+        if differs {
+            let (reserved, limits_len) = (take.taken.amounts(), limits.len());
+            let (reserved, used) = (&reserved[..limits_len], &used[..limits_len]);
+            pin.count_settlement(self.clock.now(), limits, caller_at(link), reserved, used);
         }
+        if !is_settled || !self.store.backend.wait_queues().is_empty() {
+            self.settle_uncommon(route, link, pin, take, used, is_settled);
+        }
+    }
+
+    /// Settles a bucket that is not plain, and notifies the waiters of the store.
+    #[cold]
+    fn settle_uncommon(
+        &self,
+        route: &Route,
+        link: usize,
+        pin: &LocalBucket,
+        take: &PinnedTake,
+        used: &[u64; 4],
+        is_settled: bool,
+    ) {
+        let limits = &route.chain.links[link].limits;
         let reserved = take.costs(limits, link);
         let usage = Usage { at: take.at, reserved: &reserved, used: &used[..limits.len()], holder: None };
         if !is_settled {
             pin.cell.settle(&self.clock, limits, &usage);
         }
-        if differs {
-            pin.count_settlement(self.clock.now(), limits, &usage);
-        }
         let bucket = BucketRef { namespace: &self.store.namespace, key: pin.key(), limits };
-        queues.notify_settled(&bucket, &usage);
+        self.store.backend.wait_queues().notify_settled(&bucket, &usage);
     }
 }
 
@@ -185,6 +202,12 @@ impl LimiterLease<'_> {
         }
         true
     }
+}
+
+/// Returns who made the call that is charged to the bucket at this link: its entity, or a child of it.
+#[inline]
+fn caller_at(link: usize) -> Caller {
+    if link == 0 { Caller::Own } else { Caller::Child }
 }
 
 /// Returns what was used of a parent's limits: by each name as much less than was taken as of the entity's own limit.

@@ -2,6 +2,7 @@
 
 use tollgate_core::{AMOUNT_MAX, AsDemand, DemandError, Name, Usage};
 use tollgate_store::records::{RecordsError, Write};
+use tollgate_store::usage::Caller;
 use tollgate_store::{Op, OpId, Reply, Step, StoreError, Transaction, join_all};
 
 use super::LimiterShared;
@@ -363,7 +364,8 @@ fn settle_here(shared: &LimiterShared, stored: &StoredGrant, held: &HeldTake, us
     let usage = Usage { at: *at, reserved: &planned.costs, used, holder };
     pin.cell.settle(&shared.clock, planned.limits(), &usage);
     if differs {
-        pin.count_settlement(shared.clock.now(), planned.limits(), &usage);
+        let (now, caller) = (shared.clock.now(), Caller::of(&planned.costs));
+        pin.count_settlement(now, planned.limits(), caller, planned.costs.amounts(), used);
     }
     shared.store.backend.wait_queues().notify_settled(&planned.place(&shared.store.namespace), &usage);
 }
