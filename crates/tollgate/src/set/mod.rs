@@ -3,8 +3,6 @@
 mod acquire;
 mod backing;
 mod builder;
-#[cfg(feature = "conformance")]
-pub mod conformance;
 mod remote;
 mod stored;
 
