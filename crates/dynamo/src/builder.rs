@@ -17,8 +17,8 @@ use tollgate_store::usage::UsageRetention;
 use tollgate_store::workers::{Reopened, Workers};
 use tollgate_store::{Clock, Reply};
 
-use crate::bucket::shards::SHARDS_MAX;
-use crate::bucket::{BucketSettings, Buckets, Chains};
+use crate::bucket::item_op::SHARDS_MAX;
+use crate::bucket::{BucketSettings, Chains};
 use crate::clock::ServiceTime;
 use crate::inner::{DynamoInner, DynamoStore};
 use crate::service::{Bounded, RetryPolicy, TableService};
@@ -208,8 +208,9 @@ impl DynamoStoreBuilder {
             let (builder, config) = (self.clone(), config.clone());
             move || builder.open_again(&config, &time)
         };
-        let buckets = Buckets::new(self.settings).map_err(|why| DynamoOpenError::Host(why.to_string()))?;
-        Ok(DynamoStore(Reopened::new(DynamoInner::new(service, buckets), again)))
+        let inner = DynamoInner::new(service, self.settings);
+        let inner = inner.map_err(|why| DynamoOpenError::Host(why.to_string()))?;
+        Ok(DynamoStore(Reopened::new(inner, again)))
     }
 
     /// What a process has that was forked off: its own connections and threads, and another name for its writes. What calls
@@ -223,8 +224,8 @@ impl DynamoStoreBuilder {
             found.join().ok().and_then(Result::ok)
         });
         let service = self.service(found.as_ref().unwrap_or(config), &time, workers);
-        let buckets = Buckets::new(self.settings.clone());
-        DynamoInner::new(service, buckets.expect("there was randomness when the store was opened"))
+        let inner = DynamoInner::new(service, self.settings.clone());
+        inner.expect("there was randomness when the store was opened")
     }
 
     fn service(&self, config: &SdkConfig, time: &ServiceTime, workers: Workers) -> TableService {
@@ -248,7 +249,7 @@ impl DynamoStoreBuilder {
             table: self.table.clone(),
             clock: time.clock().clone(),
             timeout: self.timeout,
-            patience: RetryPolicy { tries: self.tries },
+            retry: RetryPolicy { attempts: self.tries },
             counts: Default::default(),
             workers,
         }

@@ -9,8 +9,9 @@ use aws_sdk_dynamodb::types::{
     StreamViewType, TableDescription, TableStatus, TimeToLiveSpecification,
 };
 use tollgate_store::records::Index;
+use tollgate_store::workers::CallTimer;
 
-use crate::service::{CallFailure, Elapsed, TableService};
+use crate::service::{CallFailure, TableService};
 use crate::{DynamoOpenError, ServiceError};
 
 /// The partition key of an item.
@@ -82,7 +83,7 @@ pub(crate) async fn active(
     service: &TableService,
     whereabouts: &str,
 ) -> Result<TableDescription, DynamoOpenError> {
-    let watch = Elapsed::start();
+    let timer = CallTimer::start();
     loop {
         let status = match describe(service).await {
             Ok(table) if table.table_status == Some(TableStatus::Active) => return Ok(table),
@@ -91,7 +92,7 @@ pub(crate) async fn active(
             Err(CallFailure::Trouble(ServiceError::NoTable(_), _)) => "not there yet".into(),
             Err(failure) => return Err(DynamoOpenError::of(failure, &service.table, whereabouts)),
         };
-        let waited = watch.waited();
+        let waited = timer.elapsed();
         if waited >= ACTIVE_WITHIN {
             return Err(DynamoOpenError::NotActive { table: service.table.clone(), status, waited });
         }

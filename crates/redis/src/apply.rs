@@ -1,25 +1,26 @@
 //! Applying a call: by one script if it is plain sailing, otherwise by the core and a change on condition.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use tollgate_core::{Denial, Status, Tick};
 use tollgate_store::prefetch::UsageDelta;
 use tollgate_store::records::{RecordsError, Write};
+use tollgate_store::workers::{CallTimer, unique_id};
 use tollgate_store::{
     Clock, OpId, OwnedTransaction, QueuePlace, Step, StepOutcome, StoreError, Taken, Transaction, TxnOutcome,
     decode_outcome, encode_outcome,
 };
 
 use crate::ServerError;
+use crate::background;
 use crate::codec::{NARROW_MAX, RedisRow, may_have_waiters, text_of};
 use crate::commit::{Changes, Expiry};
 use crate::draft::{CommitPlan, DraftTxn, ValueSnapshot};
 use crate::inner::RedisInner;
 use crate::queue::{InTurn, QueueStanding};
 use crate::script_args::{self, StepMetering};
-use crate::service::{CallTimer, LoadedScript, ScriptAnswer, SeenValues, TimedError};
+use crate::service::{LoadedScript, ScriptAnswer, SeenValues, TimedError};
 
 /// How often a change is worked out anew because others were quicker.
 const CONFLICTS_MAX: usize = 500;
@@ -41,16 +42,8 @@ pub(crate) fn remembered_by(timeout: Duration) -> Duration {
     REMEMBERED.max(timeout * 4)
 }
 
-/// An id that no other call has.
-pub(crate) fn unique_id() -> OpId {
-    static COUNT: AtomicU64 = AtomicU64::new(0);
-    let high = getrandom::u64().unwrap_or_default();
-    // Without randomness the counter alone tells those of one process apart.
-    OpId(u128::from(high) << 64 | u128::from(COUNT.fetch_add(1, Ordering::Relaxed)))
-}
-
 impl RedisInner {
-    /// As [`apply_in_turn`](Self::apply_in_turn), for a newcomer.
+    /// As [`apply_in_turn`](Self::apply_in_turn), for a background call on what is held ahead: its steps count `used`.
     ///
     /// # Cancel safety
     ///
@@ -58,11 +51,9 @@ impl RedisInner {
     pub(crate) async fn apply_with_usage(
         &self,
         call: &OwnedTransaction,
-        writes: &[Write],
-        remembered: Duration,
-        told: &[UsageDelta],
+        used: &[UsageDelta],
     ) -> Result<TxnOutcome, RecordsError> {
-        self.apply_in_turn(call, writes, remembered, told, &QueuePlace::default()).await
+        self.apply_in_turn(call, &[], background::REMEMBERED, used, &QueuePlace::default()).await
     }
 
     /// Applies the call and makes the writes, or neither; once if the call has an id. What came of it is remembered for
@@ -144,7 +135,7 @@ impl RedisInner {
                             if is_done {
                                 self.claims.granted(place.rank);
                             }
-                            self.after_changes(call, &changes);
+                            self.sweep_after(call, &changes);
                             return Ok(applied);
                         }
                         ScriptReply::Done(outcome) => return done(&outcome, call),
@@ -164,7 +155,7 @@ impl RedisInner {
                 ScriptReply::Seen((keys, seen)) => ValueSnapshot::of(&keys, seen),
             };
         }
-        Err(ServerError::Conflict(CONFLICTS_MAX).into_error(watch.waited()).into())
+        Err(ServerError::Conflict(CONFLICTS_MAX).into_error(watch.elapsed()).into())
     }
 
     pub(crate) fn draft<'a>(&'a self, view: &'a ValueSnapshot) -> DraftTxn<'a> {

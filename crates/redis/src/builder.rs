@@ -4,15 +4,13 @@ use std::time::Duration;
 
 use tollgate_store::prefetch::Prefetch;
 use tollgate_store::usage::UsageRetention;
-use tollgate_store::workers::{Reopened, Workers};
+use tollgate_store::workers::{CallTimer, Reopened, Workers};
 use tollgate_store::{Clock, Reply};
 
 use crate::apply::remembered_by;
 use crate::inner::{RedisInner, RedisStore};
 use crate::layout::Layout;
-use crate::service::{
-    CallTimer, RedisConnection, RedisService, ScriptClock, Scripts, SeenValues, TimedError,
-};
+use crate::service::{PAUSES, RedisConnection, RedisService, ScriptClock, Scripts, SeenValues, TimedError};
 use crate::time::ServerTime;
 use crate::url::check_prefix;
 use crate::{RedisOpenError, RedisUrl, ServerError, UrlError};
@@ -198,9 +196,9 @@ async fn connect(service: &RedisService, url: &RedisUrl, patience: Duration) -> 
     for tried in 1.. {
         let connected = tokio::time::timeout(service.timeout / 2, service.link.connected()).await;
         let Ok(Err(trouble @ ServerError::NoConnection(..))) = connected else { break };
-        let pause = service.pause_of(tried).min(patience / TRIES_MIN);
-        if tried >= TRIES_MIN && watch.waited() + pause >= patience {
-            return Err(open_error(url, TimedError { trouble, waited: watch.waited() }));
+        let pause = PAUSES.random_after(tried).min(patience / TRIES_MIN);
+        if tried >= TRIES_MIN && watch.elapsed() + pause >= patience {
+            return Err(open_error(url, TimedError { trouble, waited: watch.elapsed() }));
         }
         service.counts.met(&trouble);
         tokio::time::sleep(pause).await;

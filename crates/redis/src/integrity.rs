@@ -1,6 +1,7 @@
 //! Looking for what is stored and cannot be read.
 
 use redis::Value;
+use tollgate_store::workers::CallTimer;
 use tollgate_store::{Key, Reply, StoreError};
 
 use crate::ServerError;
@@ -8,7 +9,7 @@ use crate::codec::RedisRow;
 use crate::inner::{RedisInner, RedisStore};
 use crate::layout::record_from;
 use crate::records::item_of;
-use crate::service::{CallTimer, TimedError, bulks};
+use crate::service::{TimedError, bulks};
 
 /// How many damages are reported at most.
 const DAMAGES_MAX: usize = 100;

@@ -4,6 +4,7 @@ mod apply;
 mod backend;
 mod background;
 mod builder;
+mod call_log;
 mod codec;
 mod commit;
 mod draft;

@@ -8,10 +8,10 @@ use std::collections::BTreeMap;
 
 use tokio::task::JoinHandle;
 use tollgate_core::{Span, Tick};
+use tollgate_store::workers::CallTimer;
 use tollgate_store::{Clock, Mutex, OwnedTransaction, QueuePlace, Rank, Step, Transaction};
 
 use crate::inner::RedisInner;
-use crate::service::CallTimer;
 
 /// How many waiters may have claims before those are looked for that were not renewed.
 const NOTED_MAX: usize = 4_096;
@@ -201,13 +201,13 @@ impl RedisInner {
         let mut arguments = vec![self.claims.waiter(rank)];
         arguments.extend(claims.iter().map(|claim| claim.limit.as_bytes().to_vec()));
         // Callers of this process that come after it are not held back by what it claimed.
-        let buckets: Vec<Vec<u8>> = claims.iter().map(|claim| claim.bucket.clone()).collect();
-        self.unheard.add(&buckets);
+        let buckets = claims.iter().map(|claim| claim.bucket.clone()).collect();
+        let pending = self.background.pending().add(buckets);
         self.in_background(move |inner| async move {
             // Should it fail, the claims expire.
             let left =
                 inner.service.run(CallTimer::start(), &inner.service.scripts.leave, &keys, &arguments).await;
-            inner.unheard.remove(&buckets);
+            drop(pending);
             left
         })
     }

@@ -5,13 +5,14 @@ use std::time::Duration;
 use tollgate_store::records::{
     Cursor, Index, Item, ItemKey, PAGE_MAX, Page, Query, Records, RecordsError, Write, check_keys, item_from,
 };
+use tollgate_store::workers::{CallTimer, unique_id};
 use tollgate_store::{OwnedTransaction, QueuePlace, Reply, StoreError};
 
 use crate::ServerError;
-use crate::apply::{ScriptReply, remembered_by, unique_id};
+use crate::apply::{ScriptReply, remembered_by};
 use crate::inner::{RedisInner, RedisStore};
 use crate::layout::{escaped, place_from, record_from};
-use crate::service::{CallTimer, SeenValues, TimedError};
+use crate::service::{SeenValues, TimedError};
 
 /// The record that bytes say.
 pub(crate) fn item_of(key: &ItemKey, bytes: &[u8]) -> Result<Item, StoreError> {
@@ -157,15 +158,8 @@ impl RedisInner {
             let Some(key) = record_from(&bytes) else { continue };
             // What has expired is not there, so it is deleted by a write that changes nothing.
             let write = [Write::Delete(key, vec![tollgate_store::records::Test::Absent])];
-            match self
-                .apply_with_usage(
-                    &OwnedTransaction::empty(),
-                    &write,
-                    remembered_by(self.service.timeout),
-                    &[],
-                )
-                .await
-            {
+            let (call, remembered) = (OwnedTransaction::empty(), remembered_by(self.service.timeout));
+            match self.apply_in_turn(&call, &write, remembered, &[], &QueuePlace::default()).await {
                 Ok(_) | Err(RecordsError::Failed(_)) => {}
                 Err(RecordsError::Store(error)) => return Err(error),
                 Err(_) => {}

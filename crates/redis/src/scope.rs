@@ -3,16 +3,17 @@
 use tollgate_core::{Limits, Tick};
 use tollgate_store::records::{Cursor, Item, ItemKey, PAGE_MAX, Page, RecordsError};
 use tollgate_store::usage::{Sums, bucket_of_usage};
+use tollgate_store::workers::{CallTimer, unique_id};
 use tollgate_store::{Activity, BucketRef, BucketStatus, FORGET_MAX, Freed, Key, Scope, StoreError};
 
 use crate::ServerError;
-use crate::apply::{BRIEFLY, ScriptReply, unique_id};
+use crate::apply::{BRIEFLY, ScriptReply};
 use crate::codec::RedisRow;
 use crate::commit::Changes;
 use crate::draft::{CommitPlan, ValueSnapshot};
 use crate::inner::{RedisInner, without_tests};
 use crate::records::{SetRange, item_of};
-use crate::service::{CallTimer, TimedError, bulks};
+use crate::service::{TimedError, bulks};
 
 /// How many buckets are listed at once to have their usage read or written down.
 const LISTED: usize = 500;
@@ -100,7 +101,7 @@ impl RedisInner {
         after: Option<Key>,
     ) -> Result<(Vec<Activity>, Option<Key>), StoreError> {
         if after.is_none() {
-            self.return_prefetched(namespace, scope).await;
+            self.prefetcher.return_scope(namespace, scope).await;
         }
         let (seen, pairs) = self.list(&self.range(namespace, scope, after, LISTED)).await?;
         let last = pairs.last().map(|(member, _)| Key::from_bytes(member)).filter(|_| pairs.len() == LISTED);
@@ -205,7 +206,7 @@ impl RedisInner {
             }
             // Those that were only listed do not count, so there may be more.
             if forgotten > 0 || is_last || found.is_empty() {
-                self.drop_prefetched(namespace, scope).await;
+                self.prefetcher.drop_scope(namespace, scope).await;
                 return Ok(forgotten);
             }
         }
@@ -222,7 +223,7 @@ impl RedisInner {
     }
 
     pub(crate) async fn write_usage(&self, namespace: &str, scope: Scope<'_>) -> Result<(), StoreError> {
-        self.return_prefetched(namespace, scope).await;
+        self.prefetcher.return_scope(namespace, scope).await;
         let mut after = None;
         loop {
             let (_, pairs) = self.list(&self.range(namespace, scope, after, LISTED)).await?;
@@ -267,7 +268,7 @@ impl RedisInner {
                 }
             };
         }
-        Err(ServerError::Conflict(CONFLICTS_MAX).into_error(watch.waited()))
+        Err(ServerError::Conflict(CONFLICTS_MAX).into_error(watch.elapsed()))
     }
 
     /// Looks at a few buckets of a namespace, whichever: takes those out of the lists that are gone, and writes down what

@@ -2,14 +2,14 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 
-use tollgate_store::{Reply, StoreError};
+use tollgate_store::{Reply, StoreError, join_all};
 
 use super::archive::{Archive, ArchiveFile, files};
 use super::batch::{HotBucket, RecordBatch, UnwrittenItem};
 use super::outcome::BatchOutcome;
 use super::record::StreamRecord;
 use crate::bucket::Seen;
-use crate::inner::{DynamoInner, DynamoStore};
+use crate::inner::DynamoStore;
 
 /// How many items are written down at once.
 const AT_ONCE: usize = 16;
@@ -94,9 +94,9 @@ impl Aggregator {
     /// fails does no harm: it is only early, and a caller that takes from a bucket that is too hot doubles it as well.
     async fn double(&self, HotBucket { address, shards }: &HotBucket) -> bool {
         let Some((entity, resource)) = address.key.pair() else { return false };
-        let inner = &self.store.0;
-        let now = inner.count_shards(&address.namespace, entity, resource).await;
-        now == Ok(*shards) && inner.double(address).await.is_ok()
+        let buckets = &self.store.0.buckets;
+        let now = buckets.reader.count_shards(&address.namespace, entity, resource).await;
+        now == Ok(*shards) && buckets.double(address).await.is_ok()
     }
 
     async fn write_down<'b>(
@@ -105,9 +105,9 @@ impl Aggregator {
     ) -> Vec<(&'b UnwrittenItem, Result<(), StoreError>)> {
         let mut done = Vec::with_capacity(changed.len());
         for some in changed.chunks(AT_ONCE) {
-            let writes =
-                some.iter().map(|item| self.store.0.write_usage_of_item(&item.seen.address, item.seen.shard));
-            done.extend(some.iter().zip(DynamoInner::all(writes.collect()).await));
+            let usage = &self.store.0.buckets.usage_writer;
+            let writes = some.iter().map(|item| usage.write_item(&item.seen.address, item.seen.shard));
+            done.extend(some.iter().zip(join_all(writes.collect()).await));
         }
         done
     }
@@ -121,10 +121,10 @@ impl Aggregator {
         for some in remains.chunks(AT_ONCE) {
             let write = |(index, seen): &(usize, Seen)| {
                 let delivery = records.get(*index).map(|record| record.sequence.clone()).unwrap_or_default();
-                let (inner, seen) = (Arc::clone(&self.store.0), seen.clone());
-                async move { inner.write_remains(&seen, &delivery).await }
+                let (buckets, seen) = (Arc::clone(&self.store.0.buckets), seen.clone());
+                async move { buckets.write_remains(&seen, &delivery).await }
             };
-            let written = DynamoInner::all(some.iter().map(write).collect()).await;
+            let written = join_all(some.iter().map(write).collect()).await;
             done.extend(some.iter().map(|(index, _)| *index).zip(written));
         }
         done

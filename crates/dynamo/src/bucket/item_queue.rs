@@ -1,26 +1,23 @@
-//! The queue of one bucket: one write at a time, and operations that come meanwhile go with the next.
+//! The queue of one item: one write at a time, and operations that come meanwhile go with the next.
 //!
-//! So an item can remember the last write of a process in one number, and know a write that comes twice from one that
-//! comes once. And a process in which many take from one bucket makes one write for all that came while it was making
-//! the last.
+//! So an item can remember the last write of a process in one number, and recognise a write that is sent twice. And a
+//! process in which many callers take from one bucket makes one write for all operations that came during the last.
 
 use std::collections::VecDeque;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 
-use tokio::sync::{Notify, oneshot};
-use tollgate_core::{Denial, MILLIS, Tick};
-use tollgate_store::prefetch::PrefetchBuffer;
-use tollgate_store::{Mutex, OpId, OwnedTransaction, StepOutcome, StoreError};
+use tokio::sync::oneshot;
+use tollgate_core::{MILLIS, Tick};
+use tollgate_store::{Mutex, OpId, StepOutcome, StoreError};
 
-use super::draft::UsageMode;
+use super::item_op::{ItemOp, OpResult};
 use super::snapshot::{ItemSnapshot, WCU_FULL};
 
 /// How many operations go with one write.
 const TOGETHER_MAX: usize = 64;
 
 /// How many steps are remembered whose callers got no answer.
-const UNHEARD_MAX: usize = 256;
+const UNANSWERED_MAX: usize = 256;
 
 /// The queue of one item of a bucket.
 #[derive(Default)]
@@ -34,41 +31,6 @@ pub(crate) struct ItemQueue {
     seen: AtomicU64,
     /// Whether a background job is about to write down its usage.
     writes_usage: AtomicBool,
-    /// Detached calls that were not yet tried.
-    pub(crate) handed_over: Arc<PendingDetached>,
-    /// What this process holds ahead, at the first item.
-    pub(crate) stash: tokio::sync::Mutex<PrefetchBuffer>,
-    /// Whether a background task watches it, to give back what is held ahead.
-    pub(crate) is_watched: AtomicBool,
-}
-
-/// Detached calls that were not yet tried: a caller that asks after they were detached is answered after them.
-#[derive(Default)]
-pub(crate) struct PendingDetached {
-    count: AtomicUsize,
-    changed: Notify,
-}
-
-impl PendingDetached {
-    pub(crate) fn add(&self) {
-        self.count.fetch_add(1, Ordering::AcqRel);
-    }
-
-    pub(crate) fn remove(&self) {
-        if self.count.fetch_sub(1, Ordering::AcqRel) == 1 {
-            self.changed.notify_waiters();
-        }
-    }
-
-    /// Waits until all of them were tried.
-    pub(crate) async fn none(&self) {
-        while self.count.load(Ordering::Acquire) > 0 {
-            let changed = self.changed.notified();
-            if self.count.load(Ordering::Acquire) > 0 {
-                changed.await;
-            }
-        }
-    }
 }
 
 /// What is known of a bucket.
@@ -78,10 +40,10 @@ pub(crate) struct ItemState {
     /// When it was seen.
     pub(crate) seen_at: Tick,
     /// A write of which it is unknown whether it was made.
-    pub(crate) unsure: Option<UnknownWrite>,
+    pub(crate) unknown: Option<UnknownWrite>,
     /// Steps that were done though their callers got the answer that nothing is known, by the id of their call: should
     /// they be asked for again, they are not done again.
-    done_unheard: VecDeque<(OpId, usize, StepOutcome)>,
+    unanswered: VecDeque<(OpId, usize, StepOutcome)>,
     pressure: Pressure,
 }
 
@@ -139,19 +101,27 @@ impl ItemState {
     }
 
     /// Remembers a step that was done without an answer to its caller.
-    pub(crate) fn remember(&mut self, errand: &ItemOp, done: StepOutcome) {
-        let Some(id) = errand.call.id else { return };
-        if self.done_unheard.len() >= UNHEARD_MAX {
-            self.done_unheard.pop_front();
+    pub(crate) fn remember(&mut self, op: &ItemOp, done: StepOutcome) {
+        let Some(id) = op.call.id else { return };
+        if self.unanswered.len() >= UNANSWERED_MAX {
+            self.unanswered.pop_front();
         }
-        self.done_unheard.push_back((id, errand.step, done));
+        self.unanswered.push_back((id, op.step_index(), done));
+    }
+
+    /// Remembers what a write did whose answer was lost. What it took was given back; what else it did stays done.
+    pub(crate) fn remember_unknown(&mut self) {
+        for (op, result) in self.unknown.take().into_iter().flat_map(|unknown| unknown.ops) {
+            if let (OpResult::Done(done), None) = (&result, op.reversed(&result)) {
+                self.remember(&op, *done);
+            }
+        }
     }
 
     /// Returns what came of an operation that was done without an answer to its caller.
-    pub(crate) fn remembered(&self, errand: &ItemOp) -> Option<StepOutcome> {
-        let is_it =
-            |(id, step, _): &&(OpId, usize, StepOutcome)| Some(*id) == errand.call.id && *step == errand.step;
-        self.done_unheard.iter().find(is_it).map(|(_, _, done)| *done)
+    pub(crate) fn remembered(&self, op: &ItemOp) -> Option<StepOutcome> {
+        let mut steps = self.unanswered.iter();
+        steps.find(|(id, step, _)| op.is_step(*id, *step)).map(|(_, _, done)| *done)
     }
 
     /// Whether the item is written to more often than it bears.
@@ -180,44 +150,14 @@ impl ItemState {
 pub(crate) struct UnknownWrite {
     pub(crate) seq: u64,
     /// What it would have done.
-    pub(crate) errands: Vec<(ItemOp, OpResult)>,
+    pub(crate) ops: Vec<(ItemOp, OpResult)>,
     /// The write that undoes it, if it is unknown as well whether that was made.
     pub(crate) undone_by: Option<u64>,
 }
 
-/// One step for a bucket.
-#[derive(Clone)]
-pub(crate) struct ItemOp {
-    pub(crate) call: Arc<OwnedTransaction>,
-    /// Which of its steps.
-    pub(crate) step: usize,
-    /// In how many items it takes the bucket to be.
-    pub(crate) shards: u32,
-    pub(crate) metering: UsageMode,
-}
-
-/// What came of it.
-#[derive(Clone, Debug)]
-pub(crate) enum OpResult {
-    Done(StepOutcome),
-    Denied(Box<Denial>),
-    Stale,
-    /// The bucket is in another number of items.
-    Moved,
-    /// Only the whole bucket can decide.
-    Whole,
-}
-
-impl OpResult {
-    /// Whether time has passed for the bucket: a refusal leaves it as it was, and so does a renewal.
-    pub(crate) fn is_use(&self) -> bool {
-        matches!(self, OpResult::Done(done) if !matches!(done, StepOutcome::Renewed(_)))
-    }
-}
-
 /// An operation in the queue, and where its caller waits for the outcome.
 pub(crate) struct QueuedOp {
-    pub(crate) errand: ItemOp,
+    pub(crate) op: ItemOp,
     answer: oneshot::Sender<Result<OpResult, StoreError>>,
 }
 
@@ -257,19 +197,15 @@ impl ItemQueue {
         self.writes_usage.store(false, Ordering::Release);
     }
 
-    pub(crate) fn is_watched(&self) -> bool {
-        self.is_watched.load(Ordering::Acquire)
-    }
-
     /// Returns whether there is a write of which it is unknown whether it was made.
-    pub(crate) fn is_unsure(&self) -> bool {
-        self.state.try_lock().map_or(true, |state| state.unsure.is_some())
+    pub(crate) fn has_unknown_write(&self) -> bool {
+        self.state.try_lock().map_or(true, |state| state.unknown.is_some())
     }
 
     /// Joins the queue for the next write, and returns where the answer will be.
-    pub(super) fn join(&self, errand: ItemOp) -> oneshot::Receiver<Result<OpResult, StoreError>> {
+    pub(super) fn join(&self, op: ItemOp) -> oneshot::Receiver<Result<OpResult, StoreError>> {
         let (answer, answered) = oneshot::channel();
-        self.queue.lock().push_back(QueuedOp { errand, answer });
+        self.queue.lock().push_back(QueuedOp { op, answer });
         answered
     }
 

@@ -2,8 +2,10 @@
 
 use tollgate_core::{Bucket, Limits, MILLIS, Part, Tick};
 use tollgate_store::StoredBucket;
+use tollgate_store::usage::Caller;
 
 use super::counters::UsageCounters;
+use super::draft::ItemDraft;
 use super::snapshot::ItemSnapshot;
 
 /// The whole of a bucket, as if it were one item of which nothing was counted yet. Items that are missing are full.
@@ -84,6 +86,90 @@ fn amounts(millis: i128, shares: &[Limits], place: usize) -> Vec<i128> {
         left -= more;
     }
     amounts
+}
+
+/// Returns what becomes of each item when the whole becomes what the draft has it to be, shared out to `wanted` items.
+pub(super) fn drafts_of(images: &[Option<ItemSnapshot>], draft: &ItemDraft, wanted: u32) -> Vec<ItemDraft> {
+    let Some(after) = &draft.after else { return Vec::new() };
+    let shares = shards_for(&after.whole, wanted);
+    let kept = shared_out(&after.kept, &after.whole, shares).unwrap_or_else(|| vec![after.kept.clone()]);
+    let shards = kept.len() as u32;
+    let mut drafts = Vec::new();
+    for (shard, kept) in kept.into_iter().enumerate() {
+        let before = images.get(shard).cloned().flatten();
+        let mut image = ItemSnapshot {
+            whole: after.whole.clone(),
+            shard: shard as u32,
+            shards,
+            ttl: None,
+            ..after.clone()
+        };
+        image.revision = before.as_ref().map_or(0, |before| before.revision);
+        image.generation = before.as_ref().map_or(0, |before| before.generation) + 1;
+        image.writers = before.as_ref().map(|before| before.writers.clone()).unwrap_or_default();
+        if let Some(before) = &before {
+            image.counters = before.counters.clone();
+            image.counters.adopt(&before.kept.limits, &kept.limits);
+        }
+        image.kept = kept;
+        if shard == 0 {
+            image.ttl = if shards == 1 { after.ttl } else { None };
+            if before.is_some() {
+                count(&mut image, after);
+                absorb(&mut image, images.get(shards as usize..).unwrap_or_default());
+            }
+        } else if before.is_none() {
+            // What is counted of the whole is counted at its first item.
+            image.counters = UsageCounters::of(&image.kept.limits);
+        }
+        drafts.push(draft_of(before, Some(image), draft));
+    }
+    for gone in images.get(shards as usize..).unwrap_or_default().iter().flatten() {
+        drafts.push(draft_of(Some(gone.clone()), None, draft));
+    }
+    drafts
+}
+
+/// The draft of one item that becomes `after`, or is deleted.
+fn draft_of(before: Option<ItemSnapshot>, after: Option<ItemSnapshot>, whole: &ItemDraft) -> ItemDraft {
+    ItemDraft {
+        before,
+        after,
+        moves: None,
+        is_changed: true,
+        loose: Vec::new(),
+        loose_of: Caller::Own,
+        now: whole.now,
+        time: whole.time,
+    }
+}
+
+/// Adds what was counted of the whole.
+fn count(image: &mut ItemSnapshot, whole: &ItemSnapshot) {
+    let limits = image.kept.limits.clone();
+    for (hour, aside) in whole.counters.unwritten(&whole.kept.limits) {
+        image.counters.open_hour(&limits, hour);
+        image.counters.events.total += i128::from(aside.events);
+        aside.amounts.iter().for_each(|(name, amount)| image.counters.add(&limits, name, *amount));
+    }
+}
+
+/// Takes over what items that go have counted.
+fn absorb(image: &mut ItemSnapshot, gone: &[Option<ItemSnapshot>]) {
+    for other in gone.iter().flatten() {
+        for (hour, aside) in other.counters.unwritten(&other.kept.limits) {
+            let sum = image.counters.aside.entry(hour).or_default();
+            sum.events += aside.events;
+            for (name, amount) in aside.amounts {
+                *sum.amounts.entry(name).or_default() += amount;
+            }
+        }
+    }
+}
+
+/// So many as are wanted, or one if the limits cannot be shared out.
+fn shards_for(limits: &Limits, wanted: u32) -> u32 {
+    if wanted > 1 && limits.part(u64::from(wanted) - 1, wanted.into()).is_none() { 1 } else { wanted.max(1) }
 }
 
 #[cfg(test)]

@@ -10,9 +10,9 @@ use tollgate_store::usage::usage_partition;
 use super::BadItem;
 use super::address::{Address, STATE};
 use super::counters::UnwrittenHour;
+use super::send::ItemWriter;
 use super::snapshot::ItemSnapshot;
 use super::values::read_text;
-use crate::inner::DynamoInner;
 use crate::records;
 use crate::service::{Attributes, CallFailure, CancelReason};
 
@@ -53,35 +53,32 @@ impl Seen {
     }
 }
 
-impl DynamoInner {
-    /// Writes down what was left of an item that is gone, once for each delivery of its end, unless its namespace is gone,
-    /// too. That it is done is marked in the same transaction.
-    pub(crate) async fn write_remains(&self, seen: &Seen, delivery: &str) -> Result<(), StoreError> {
-        let Some((entity, resource)) = seen.address.key.pair() else { return Ok(()) };
-        for (hour, aside) in &seen.unwritten {
-            let Some(sums) = aside.sums(*hour) else { continue };
-            let (space, now) = (seen.address.space(), self.service.clock.now());
-            let sort = format!("#DONE#{resource}#{}#{hour}#{delivery}", seen.shard);
-            let mut mark = Item::new(ItemKey::new(usage_partition(&space, entity), sort));
-            mark.expires = Some(now + REMEMBERED);
-            let mut writes = vec![Write::Put(mark, vec![Test::Absent])];
-            let kept = &self.buckets.settings.usage_retention;
-            writes.extend(sums.writes(&space, entity, resource, kept));
-            let mut items = vec![self.open_check(&seen.address.namespace)];
-            items.extend(records::transact_items(&self.service, &writes, now)?);
-            match self.service.transact(items).await {
-                Ok(()) => {}
-                Err(CallFailure::Canceled(reasons)) if is_settled(&reasons) => {}
-                Err(failure) => return Err(failure.store_error()),
-            }
+/// Writes down what was left of an item that is gone, once for each delivery of its end, unless its namespace is gone,
+/// too. That it is done is marked in the same transaction.
+pub(super) async fn write_remains(
+    writer: &ItemWriter,
+    seen: &Seen,
+    delivery: &str,
+) -> Result<(), StoreError> {
+    let Some((entity, resource)) = seen.address.key.pair() else { return Ok(()) };
+    for (hour, aside) in &seen.unwritten {
+        let Some(sums) = aside.sums(*hour) else { continue };
+        let (space, now) = (seen.address.space(), writer.service.clock.now());
+        let sort = format!("#DONE#{resource}#{}#{hour}#{delivery}", seen.shard);
+        let mut mark = Item::new(ItemKey::new(usage_partition(&space, entity), sort));
+        mark.expires = Some(now + REMEMBERED);
+        let mut writes = vec![Write::Put(mark, vec![Test::Absent])];
+        let retention = &writer.settings.usage_retention;
+        writes.extend(sums.writes(&space, entity, resource, retention));
+        let mut items = vec![writer.open_check(&seen.address.namespace)];
+        items.extend(records::transact_items(&writer.service, &writes, now)?);
+        match writer.service.transact(items).await {
+            Ok(()) => {}
+            Err(CallFailure::Canceled(reasons)) if is_settled(&reasons) => {}
+            Err(failure) => return Err(failure.store_error()),
         }
-        Ok(())
     }
-
-    /// Does all of these at once, and answers in their order.
-    pub(crate) async fn all<F: Future>(futures: Vec<F>) -> Vec<F::Output> {
-        tollgate_store::join_all(futures).await
-    }
+    Ok(())
 }
 
 /// Whether a transaction was canceled because its namespace is closed, or because it was made before.

@@ -8,7 +8,7 @@ use tollgate_store::records::{Item, ItemKey};
 
 use crate::ServiceError;
 use crate::attributes::{item_of, key_attributes, key_of};
-use crate::service::{Attributes, CallFailure, Elapsed, TableService, Tried};
+use crate::service::{Attempts, Attributes, CallFailure, TableService};
 
 /// How many items the service reads at once.
 const BATCH_MAX: usize = 100;
@@ -98,7 +98,7 @@ async fn read_batch(
     mut request: KeysAndAttributes,
     found: &mut Vec<Attributes>,
 ) -> Result<(), CallFailure> {
-    let (watch, mut tried) = (Elapsed::start(), Tried::default());
+    let mut attempts = Attempts::start();
     loop {
         let asked = request.keys.len();
         let get = || service.client.batch_get_item().request_items(&service.table, request.clone()).send();
@@ -108,11 +108,11 @@ async fn read_batch(
         let Some(rest) = rest.filter(|rest| !rest.keys.is_empty()) else { return Ok(()) };
         if rest.keys.len() < asked {
             // It goes on, so it is not given up.
-            tried = Tried::default();
+            attempts.progress();
         }
         request = rest;
         service.counts.met(&ServiceError::Unprocessed);
-        service.pause(watch, &mut tried, ServiceError::Unprocessed).await?;
+        service.pause(&mut attempts, ServiceError::Unprocessed).await?;
     }
 }
 

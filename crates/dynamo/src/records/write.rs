@@ -9,6 +9,7 @@ use aws_sdk_dynamodb::types::{
 use tollgate_core::Tick;
 use tollgate_store::StoreError;
 use tollgate_store::records::{Item, RecordsError, Write};
+use tollgate_store::workers::CallTimer;
 
 use super::bounds;
 use super::change::update;
@@ -16,7 +17,7 @@ use super::expression::{Words, condition, condition_absent, condition_unless_exp
 use super::get::{get_many, incomplete};
 use super::mixed;
 use crate::attributes::{attributes_of, item_of, key_attributes};
-use crate::service::{Attributes, CallFailure, CancelReason, Elapsed, TableService};
+use crate::service::{Attributes, CallFailure, CancelReason, TableService};
 
 /// How often a transaction is made anew because records expired, or came back, just then.
 const ROUNDS_MAX: usize = 10;
@@ -62,7 +63,7 @@ fn is_mixed(write: &Write) -> bool {
 
 /// As [`transact`], with sets that are both added to and taken from.
 async fn transact_mixed(service: &TableService, writes: &[Write]) -> Result<(), RecordsError> {
-    let watch = Elapsed::start();
+    let timer = CallTimer::start();
     for _ in 0..ROUNDS_MAX {
         let worked_out = mixed::worked_out(service, writes, service.clock.now()).await?;
         match transact(service, &worked_out).await {
@@ -71,7 +72,7 @@ async fn transact_mixed(service: &TableService, writes: &[Write]) -> Result<(), 
             written => return written,
         }
     }
-    Err(StoreError::Unavailable(watch.waited(), "a set kept changing while it was written".into()).into())
+    Err(StoreError::Unavailable(timer.elapsed(), "a set kept changing while it was written".into()).into())
 }
 
 async fn put(service: &TableService, item: &Item) -> Result<(), StoreError> {
@@ -84,7 +85,7 @@ async fn put(service: &TableService, item: &Item) -> Result<(), StoreError> {
 }
 
 async fn transact(service: &TableService, writes: &[Write]) -> Result<(), RecordsError> {
-    let watch = Elapsed::start();
+    let timer = CallTimer::start();
     if writes.is_empty() {
         return Ok(());
     }
@@ -95,7 +96,7 @@ async fn transact(service: &TableService, writes: &[Write]) -> Result<(), Record
         let Some(reasons) = send(service, items).await? else { return Ok(()) };
         assumptions.reconsider(reasons, now)?;
     }
-    Err(StoreError::Unavailable(watch.waited(), "records kept expiring while they were written".into())
+    Err(StoreError::Unavailable(timer.elapsed(), "records kept expiring while they were written".into())
         .into())
 }
 

@@ -10,9 +10,8 @@ use std::future::Future;
 use std::time::Duration;
 
 use redis::{Cmd, Value};
-use tollgate_core::Tick;
-use tollgate_store::workers::{Within, Workers};
-use tollgate_store::{Clock, StoreError};
+use tollgate_store::StoreError;
+use tollgate_store::workers::{CallTimer, RetryPauses, Within, Workers};
 
 use crate::ServerError;
 use crate::layout::Layout;
@@ -25,11 +24,8 @@ pub(crate) use link::RedisConnection;
 pub(crate) use meters::ScriptClock;
 pub(crate) use scripts::{LoadedScript, Scripts};
 
-/// What the first pause between two tries is at most. The next ones are twice as long each.
-const FIRST_PAUSE: Duration = Duration::from_millis(4);
-
-/// What any pause is at most.
-const LONGEST_PAUSE: Duration = Duration::from_millis(250);
+/// The pauses between attempts, before jitter.
+pub(crate) const PAUSES: RetryPauses = RetryPauses::new(Duration::from_millis(8), Duration::from_millis(250));
 
 /// A server and all that is needed to call it.
 pub(crate) struct RedisService {
@@ -43,10 +39,6 @@ pub(crate) struct RedisService {
     pub(crate) workers: Workers,
 }
 
-/// For how long a call is being made.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct CallTimer(Tick);
-
 /// What went wrong, after so long.
 #[derive(Debug)]
 pub(crate) struct TimedError {
@@ -57,16 +49,6 @@ pub(crate) struct TimedError {
 impl TimedError {
     pub(crate) fn into_error(self) -> StoreError {
         self.trouble.into_error(self.waited)
-    }
-}
-
-impl CallTimer {
-    pub(crate) fn start() -> CallTimer {
-        CallTimer(Clock::system().now())
-    }
-
-    pub(crate) fn waited(self) -> Duration {
-        Clock::system().now().since(self.0).to_duration()
     }
 }
 
@@ -128,7 +110,7 @@ impl RedisService {
 
     async fn attempt(&self, watch: CallTimer, command: &Cmd) -> Result<Value, ServerError> {
         // An answer that is lost must leave time for another try.
-        let most = self.timeout.saturating_sub(watch.waited()).min(self.timeout / 2);
+        let most = self.timeout.saturating_sub(watch.elapsed()).min(self.timeout / 2);
         let sent = tokio::time::timeout(most, self.link.send(command)).await;
         let trouble = match sent {
             Ok(Ok(value)) => return Ok(value),
@@ -142,12 +124,6 @@ impl RedisService {
         Err(trouble)
     }
 
-    /// How long the pause behind this round is; longer with each, and never the same for all.
-    pub(crate) fn pause_of(&self, round: u32) -> Duration {
-        let most = FIRST_PAUSE.saturating_mul(1 << round.min(12)).min(LONGEST_PAUSE);
-        if round == 0 { Duration::ZERO } else { most.mul_f64(fraction()) }
-    }
-
     /// Waits for a moment after a try that failed like this, or says that it is enough.
     pub(crate) async fn pause(
         &self,
@@ -155,10 +131,10 @@ impl RedisService {
         round: u32,
         trouble: ServerError,
     ) -> Result<(), TimedError> {
-        let pause = self.pause_of(round);
-        let left = self.timeout.saturating_sub(watch.waited());
+        let pause = PAUSES.random_after(round);
+        let left = self.timeout.saturating_sub(watch.elapsed());
         if !trouble.is_passing() || pause >= left {
-            return Err(TimedError { trouble, waited: watch.waited() });
+            return Err(TimedError { trouble, waited: watch.elapsed() });
         }
         self.counts.retried();
         tokio::time::sleep(pause).await;
@@ -174,10 +150,4 @@ impl RedisService {
     pub(crate) fn within<F: Future>(&self, future: F) -> Within<F> {
         Within::new(self.workers.handle().clone(), future)
     }
-}
-
-/// Anything from 0 to 1: those who failed together must not come back together.
-fn fraction() -> f64 {
-    // Without randomness half of the pause will do.
-    f64::from(getrandom::u32().unwrap_or(u32::MAX / 2)) / f64::from(u32::MAX)
 }

@@ -2,16 +2,22 @@
 //!
 //! It was taken from the bucket before it is handed out, so all processes together never hand out more than there is.
 //! What is held ahead is bounded by a part of each capacity, taken in portions that last for a moment, and given back
-//! when no caller wants it. This module only computes amounts; the store takes them and gives them back.
+//! when no caller wants it. [`Prefetcher`] serves calls from it; a store only has to take a portion and to give it back
+//! ([`PortionSource`]).
 
+mod buckets;
 mod buffer;
+mod portion;
+mod prefetcher;
 mod usage_delta;
 
 use std::time::Duration;
 
 use tollgate_core::{Costs, Demand, Limit, Limits, Span};
 
-pub use buffer::PrefetchBuffer;
+use buffer::PrefetchBuffer;
+pub use portion::{Portion, PortionOutcome, PortionSource};
+pub use prefetcher::{Prefetcher, ServeMode, giving_back};
 pub use usage_delta::UsageDelta;
 use usage_delta::signed;
 

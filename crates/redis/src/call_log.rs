@@ -1,3 +1,5 @@
+//! Calls that were served from what is held ahead, by their ids.
+
 use std::collections::{HashMap, VecDeque};
 
 use tollgate_store::{Mutex, OpId, StepOutcome};
@@ -8,7 +10,7 @@ const CALLS_MAX: usize = 65_536;
 /// Calls by their ids: those the server knows nothing of, because they were served from what is held, and those that only the
 /// server knows what came of.
 #[derive(Default)]
-pub(super) struct CallLog(Mutex<LoggedCalls>);
+pub(crate) struct CallLog(Mutex<LoggedCalls>);
 
 #[derive(Default)]
 struct LoggedCalls {
@@ -18,7 +20,7 @@ struct LoggedCalls {
 
 /// What became of a call.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) enum CallProgress {
+pub(crate) enum CallProgress {
     /// It was served from what is held.
     Served(Vec<StepOutcome>),
     /// It was sent, and the answer was lost.
@@ -26,14 +28,14 @@ pub(super) enum CallProgress {
 }
 
 impl CallLog {
-    pub(super) fn get(&self, id: Option<OpId>) -> Option<CallProgress> {
+    pub(crate) fn get(&self, id: Option<OpId>) -> Option<CallProgress> {
         self.0.lock().by_id.get(&id?.0).cloned()
     }
 
-    pub(super) fn note(&self, id: Option<OpId>, course: CallProgress) {
+    pub(crate) fn note(&self, id: Option<OpId>, progress: CallProgress) {
         let Some(OpId(id)) = id else { return };
         let mut calls = self.0.lock();
-        if calls.by_id.insert(id, course).is_none() {
+        if calls.by_id.insert(id, progress).is_none() {
             calls.order.push_back(id);
         }
         while calls.order.len() > CALLS_MAX {
@@ -43,7 +45,7 @@ impl CallLog {
         }
     }
 
-    pub(super) fn forget(&self, id: u128) {
+    pub(crate) fn forget(&self, id: u128) {
         // Its place in the order is left: it forgets nothing then.
         self.0.lock().by_id.remove(&id);
     }
@@ -55,14 +57,14 @@ mod tests {
 
     #[test]
     fn the_oldest_are_forgotten_first() {
-        let known = CallLog::default();
+        let calls = CallLog::default();
         let id = |number: usize| Some(OpId(number as u128));
-        (0..=CALLS_MAX).for_each(|number| known.note(id(number), CallProgress::Sent));
-        assert_eq!(known.get(id(0)), None);
-        assert_eq!(known.get(id(1)), Some(CallProgress::Sent));
-        known.note(id(1), CallProgress::Served(vec![StepOutcome::Settled]));
-        assert_eq!(known.get(id(1)), Some(CallProgress::Served(vec![StepOutcome::Settled])));
-        known.forget(1);
-        assert_eq!((known.get(id(1)), known.get(None)), (None, None));
+        (0..=CALLS_MAX).for_each(|number| calls.note(id(number), CallProgress::Sent));
+        assert_eq!(calls.get(id(0)), None);
+        assert_eq!(calls.get(id(1)), Some(CallProgress::Sent));
+        calls.note(id(1), CallProgress::Served(vec![StepOutcome::Settled]));
+        assert_eq!(calls.get(id(1)), Some(CallProgress::Served(vec![StepOutcome::Settled])));
+        calls.forget(1);
+        assert_eq!((calls.get(id(1)), calls.get(None)), (None, None));
     }
 }
