@@ -192,13 +192,13 @@ impl ConnectionPlan {
 /// Makes the connection, for as long as hosts that refuse it may take. Whatever else goes wrong is left to the first call.
 async fn connect(service: &RedisService, url: &RedisUrl, patience: Duration) -> Result<(), RedisOpenError> {
     const TRIES_MIN: u32 = 2;
-    let watch = CallTimer::start();
+    let timer = CallTimer::start();
     for tried in 1.. {
         let connected = tokio::time::timeout(service.timeout / 2, service.link.connected()).await;
         let Ok(Err(trouble @ ServerError::NoConnection(..))) = connected else { break };
         let pause = PAUSES.random_after(tried).min(patience / TRIES_MIN);
-        if tried >= TRIES_MIN && watch.elapsed() + pause >= patience {
-            return Err(open_error(url, TimedError { trouble, waited: watch.elapsed() }));
+        if tried >= TRIES_MIN && timer.elapsed() + pause >= patience {
+            return Err(open_error(url, TimedError { trouble, waited: timer.elapsed() }));
         }
         service.counts.met(&trouble);
         tokio::time::sleep(pause).await;

@@ -14,6 +14,7 @@ mod integrity;
 mod layout;
 mod prefetch;
 mod queue;
+mod read;
 mod records;
 mod scope;
 mod script_args;

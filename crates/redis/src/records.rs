@@ -77,7 +77,8 @@ impl RedisInner {
 
     async fn get_many(&self, keys: &[ItemKey]) -> Result<Vec<Option<Item>>, RecordsError> {
         let names: Vec<Vec<u8>> = keys.iter().map(|key| self.service.layout.record(key)).collect();
-        let ScriptReply::Seen((_, seen)) = self.look(CallTimer::start(), unique_id(), &names).await? else {
+        let ScriptReply::Seen((_, seen)) = self.read_values(CallTimer::start(), unique_id(), &names).await?
+        else {
             return Err(ServerError::Garbage("nothing was seen".into()).into_error(Duration::ZERO).into());
         };
         let item = |(key, bytes): (&ItemKey, &Vec<u8>)| match bytes.is_empty() {

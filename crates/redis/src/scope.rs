@@ -133,7 +133,8 @@ impl RedisInner {
         };
         let names: Vec<Vec<u8>> =
             keys.iter().map(|key| layout.record(key)).chain(keys.iter().map(bucket)).collect();
-        let ScriptReply::Seen((_, seen)) = self.look(CallTimer::start(), unique_id(), &names).await? else {
+        let ScriptReply::Seen((_, seen)) = self.read_values(CallTimer::start(), unique_id(), &names).await?
+        else {
             return Err(ServerError::Garbage("nothing was seen".into())
                 .into_error(Default::default())
                 .into());
@@ -249,11 +250,11 @@ impl RedisInner {
         key: &Key,
         hours: Hours,
     ) -> Result<(), StoreError> {
-        let (watch, id) = (CallTimer::start(), unique_id());
+        let (timer, id) = (CallTimer::start(), unique_id());
         // Whatever its limits are, they are in what is stored.
         let limits = Limits::new::<[tollgate_core::Limit; 0]>([]).expect("no limits are valid limits");
         let place = BucketRef { namespace, key, limits: &limits };
-        let mut looked = self.look(watch, id, &[self.service.layout.bucket(namespace, key)]).await?;
+        let mut looked = self.read_values(timer, id, &[self.service.layout.bucket(namespace, key)]).await?;
         for _ in 0..CONFLICTS_MAX {
             let view = match looked {
                 ScriptReply::Done(_) => return Ok(()),
@@ -262,13 +263,13 @@ impl RedisInner {
             let plan = self.draft(&view).write_usage(&place, hours == Hours::All).map_err(without_tests)?;
             looked = match plan {
                 None | Some(CommitPlan::Answer(_) | CommitPlan::Guess) => return Ok(()),
-                Some(CommitPlan::Look(more)) => self.look_again(watch, id, &view, more).await?,
+                Some(CommitPlan::Look(more)) => self.read_again(timer, id, &view, more).await?,
                 Some(CommitPlan::Commit(_, changes)) => {
-                    self.commit(watch, (id, BRIEFLY), &view, &changes, b"-").await?
+                    self.commit(timer, (id, BRIEFLY), &view, &changes, b"-").await?
                 }
             };
         }
-        Err(ServerError::Conflict(CONFLICTS_MAX).into_error(watch.elapsed()))
+        Err(ServerError::Conflict(CONFLICTS_MAX).into_error(timer.elapsed()))
     }
 
     /// Looks at a few buckets of a namespace, whichever: takes those out of the lists that are gone, and writes down what
@@ -289,7 +290,8 @@ impl RedisInner {
         )?;
         let keys: Vec<Key> = members.iter().map(|member| Key::from_bytes(member)).collect();
         let names: Vec<Vec<u8>> = keys.iter().map(|key| self.service.layout.bucket(namespace, key)).collect();
-        let ScriptReply::Seen((_, seen)) = self.look(CallTimer::start(), unique_id(), &names).await? else {
+        let ScriptReply::Seen((_, seen)) = self.read_values(CallTimer::start(), unique_id(), &names).await?
+        else {
             return Ok(());
         };
         let mut gone = Vec::new();

@@ -62,7 +62,7 @@ impl Store for RedisStore {
         let call = OwnedTransaction::new(&Transaction { id: None, steps, metered: false });
         Reply::later(self.0.service.within(async move {
             self.0.await_detached(&call).await;
-            self.0.fare(&call).await
+            self.0.evaluate(&call).await
         }))
     }
 
@@ -71,7 +71,7 @@ impl Store for RedisStore {
         let call = OwnedTransaction::new(&Transaction { id: None, steps: &steps, metered: false });
         Reply::later(self.0.service.within(async move {
             self.0.await_detached(&call).await;
-            self.0.stand(&call).await
+            self.0.peek(&call).await
         }))
     }
 

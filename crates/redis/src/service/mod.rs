@@ -61,12 +61,12 @@ impl RedisService {
     /// The script may be run or not.
     pub(crate) async fn run<K: AsRef<[u8]>, A: AsRef<[u8]>>(
         &self,
-        watch: CallTimer,
+        timer: CallTimer,
         script: &LoadedScript,
         keys: &[K],
         arguments: &[A],
     ) -> Result<Value, StoreError> {
-        self.with_retries(watch, &script.run(keys, arguments), Some(script))
+        self.with_retries(timer, &script.run(keys, arguments), Some(script))
             .await
             .map_err(TimedError::into_error)
     }
@@ -74,13 +74,13 @@ impl RedisService {
     /// As [`run`](Self::run), for a command that may be carried out twice unharmed.
     pub(crate) async fn with_retries(
         &self,
-        watch: CallTimer,
+        timer: CallTimer,
         command: &Cmd,
         script: Option<&LoadedScript>,
     ) -> Result<Value, TimedError> {
         let (mut round, mut said) = (0, None);
         loop {
-            let trouble = match self.attempt(watch, command).await {
+            let trouble = match self.attempt(timer, command).await {
                 Ok(value) => return Ok(value),
                 // A last try that is cut short must not hide why those before it failed.
                 Err(ServerError::Timeout) => said.clone().unwrap_or(ServerError::Timeout),
@@ -92,25 +92,25 @@ impl RedisService {
             match (&trouble, script) {
                 (ServerError::NoScript, Some(script)) => {
                     // A server that forgot it, or never knew it. Should this fail, the next round says so.
-                    let _ = self.attempt(watch, &script.load()).await;
+                    let _ = self.attempt(timer, &script.load()).await;
                     round += 1;
-                    self.pause(watch, round / 4, trouble).await?;
+                    self.pause(timer, round / 4, trouble).await?;
                 }
                 (ServerError::Moved(_), _) => {
                     round += 1;
-                    self.pause(watch, round / 4, trouble).await?;
+                    self.pause(timer, round / 4, trouble).await?;
                 }
                 _ => {
                     round += 1;
-                    self.pause(watch, round, trouble).await?;
+                    self.pause(timer, round, trouble).await?;
                 }
             }
         }
     }
 
-    async fn attempt(&self, watch: CallTimer, command: &Cmd) -> Result<Value, ServerError> {
+    async fn attempt(&self, timer: CallTimer, command: &Cmd) -> Result<Value, ServerError> {
         // An answer that is lost must leave time for another try.
-        let most = self.timeout.saturating_sub(watch.elapsed()).min(self.timeout / 2);
+        let most = self.timeout.saturating_sub(timer.elapsed()).min(self.timeout / 2);
         let sent = tokio::time::timeout(most, self.link.send(command)).await;
         let trouble = match sent {
             Ok(Ok(value)) => return Ok(value),
@@ -127,14 +127,14 @@ impl RedisService {
     /// Waits for a moment after a try that failed like this, or says that it is enough.
     pub(crate) async fn pause(
         &self,
-        watch: CallTimer,
+        timer: CallTimer,
         round: u32,
         trouble: ServerError,
     ) -> Result<(), TimedError> {
         let pause = PAUSES.random_after(round);
-        let left = self.timeout.saturating_sub(watch.elapsed());
+        let left = self.timeout.saturating_sub(timer.elapsed());
         if !trouble.is_passing() || pause >= left {
-            return Err(TimedError { trouble, waited: watch.elapsed() });
+            return Err(TimedError { trouble, waited: timer.elapsed() });
         }
         self.counts.retried();
         tokio::time::sleep(pause).await;
