@@ -1,4 +1,4 @@
-//! The table as all that a limiter needs.
+//! `Backend` for the store.
 
 use tollgate_core::Limits;
 use tollgate_store::records::{Cursor, Item, ItemKey, Page, RecordsError, Write, check_keys};

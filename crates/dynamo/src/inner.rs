@@ -1,4 +1,4 @@
-//! The store itself.
+//! The store type, and the state behind it.
 
 use std::fmt;
 use std::sync::Arc;
@@ -10,8 +10,18 @@ use crate::DynamoStoreBuilder;
 use crate::bucket::{BucketSettings, Buckets};
 use crate::service::{ServiceErrorCounts, TableService};
 
-/// Buckets and records in a DynamoDB table. Cloning is cheap, and clones are one store. A process that is forked off connects by
-/// itself.
+/// A store of buckets and records in a DynamoDB table. Cloning is cheap, and clones are one store. A forked process
+/// connects by itself.
+///
+/// ```no_run
+/// # async fn open() -> Result<(), tollgate_dynamo::DynamoOpenError> {
+/// use tollgate_dynamo::DynamoStore;
+///
+/// let store = DynamoStore::builder("limits").build().await?;
+/// println!("{}: {:?}", store.table(), store.troubles());
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone)]
 pub struct DynamoStore(pub(crate) Reopened<Arc<DynamoInner>>);
 
@@ -32,7 +42,7 @@ impl DynamoInner {
 }
 
 impl DynamoStore {
-    /// A store in the table of this name.
+    /// Returns the builder of a store in the table of this name.
     ///
     /// ```no_run
     /// # async fn open() -> Result<(), tollgate_dynamo::DynamoOpenError> {
@@ -46,12 +56,12 @@ impl DynamoStore {
         DynamoStoreBuilder::new(table.into())
     }
 
-    /// The name of the table.
+    /// Returns the name of the table.
     pub fn table(&self) -> &str {
         &self.0.service.table
     }
 
-    /// In how many items the bucket of an entity and a resource is; 0 if there is no such bucket.
+    /// Returns in how many items the bucket of an entity and a resource is; 0 if there is no such bucket.
     pub fn shards_of<'a>(
         &'a self,
         namespace: &'a str,
@@ -61,7 +71,7 @@ impl DynamoStore {
         Reply::later(self.0.service.within(self.0.buckets.reader.count_shards(namespace, entity, resource)))
     }
 
-    /// What went wrong with calls since the store was opened, also where another try went well.
+    /// Returns how many attempts of calls failed since the store was opened, also where a later attempt succeeded.
     pub fn troubles(&self) -> ServiceErrorCounts {
         self.0.service.counts.troubles()
     }

@@ -1,4 +1,4 @@
-//! The table as a store of buckets.
+//! `Store` for the store.
 
 use std::sync::Arc;
 

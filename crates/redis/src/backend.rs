@@ -1,4 +1,4 @@
-//! The server as all that a limiter needs.
+//! `Backend` for the store.
 
 use tollgate_core::Limits;
 use tollgate_store::records::{Cursor, Item, ItemKey, Page, RecordsError, Write, check_keys};
@@ -57,7 +57,7 @@ impl Backend for RedisStore {
         let leaving = self.0.leave_queues(rank);
         Reply::later(async move {
             if let Some(leaving) = leaving {
-                // If it cannot be done, the claims expire.
+                // If it fails, the claims expire.
                 let _ = leaving.await;
             }
         })

@@ -1,4 +1,4 @@
-//! Calls that were served from what is held ahead, by their ids.
+//! Deduplication of calls that prefetch served, by their ids.
 
 use std::collections::{HashMap, VecDeque};
 
@@ -7,8 +7,8 @@ use tollgate_store::{Mutex, OpId, StepOutcome};
 /// How many calls are remembered.
 const CALLS_MAX: usize = 65_536;
 
-/// Calls by their ids: those the server knows nothing of, because they were served from what is held, and those that only the
-/// server knows what came of.
+/// Calls by their ids: those that the server does not know, because they were served from what is held ahead, and those whose
+/// outcome only the server knows.
 #[derive(Default)]
 pub(crate) struct CallLog(Mutex<LoggedCalls>);
 
@@ -18,10 +18,10 @@ struct LoggedCalls {
     order: VecDeque<u128>,
 }
 
-/// What became of a call.
+/// The progress of a call.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum CallProgress {
-    /// It was served from what is held.
+    /// It was served from what is held ahead.
     Served(Vec<StepOutcome>),
     /// It was sent, and the answer was lost.
     Sent,
@@ -46,7 +46,7 @@ impl CallLog {
     }
 
     pub(crate) fn forget(&self, id: u128) {
-        // Its place in the order is left: it forgets nothing then.
+        // Its entry in the order stays, and removes nothing once it is the oldest.
         self.0.lock().by_id.remove(&id);
     }
 }

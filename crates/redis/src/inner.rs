@@ -1,4 +1,4 @@
-//! The store itself.
+//! The store type, and the state behind it.
 
 use std::fmt;
 use std::sync::atomic::AtomicUsize;
@@ -16,7 +16,18 @@ use crate::call_log::CallLog;
 use crate::queue::Claims;
 use crate::service::{RedisService, ServerErrorCounts};
 
-/// Buckets and records in Redis or Valkey. Cloning is cheap, and clones are one store. A process that is forked off connects by itself.
+/// A store of buckets and records in Redis or Valkey. Cloning is cheap, and clones are one store. A forked process connects
+/// by itself.
+///
+/// ```no_run
+/// # async fn open() -> Result<(), tollgate_redis::RedisOpenError> {
+/// use tollgate_redis::RedisStore;
+///
+/// let store = RedisStore::builder("redis://127.0.0.1:6379").build().await?;
+/// println!("{store:?}: {:?}", store.troubles());
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone)]
 pub struct RedisStore(pub(crate) Reopened<Arc<RedisInner>>);
 
@@ -75,7 +86,7 @@ impl RedisInner {
 }
 
 impl RedisStore {
-    /// A store at this address: `redis://`, `rediss://`, `redis+sentinel://` or `redis+cluster://`.
+    /// Returns the builder of a store at this address: `redis://`, `rediss://`, `redis+sentinel://` or `redis+cluster://`.
     ///
     /// ```no_run
     /// # async fn open() -> Result<(), tollgate_redis::RedisOpenError> {
@@ -89,7 +100,7 @@ impl RedisStore {
         RedisStoreBuilder::new(url.as_ref())
     }
 
-    /// What went wrong with calls since the store was opened, also where another try went well.
+    /// Returns how many attempts of calls failed since the store was opened, also where a later attempt succeeded.
     pub fn troubles(&self) -> ServerErrorCounts {
         self.0.service.counts.troubles()
     }
@@ -101,7 +112,7 @@ impl fmt::Debug for RedisStore {
     }
 }
 
-/// What is wrong with a call that tests nothing.
+/// Converts the error of a call without tests of records.
 pub(crate) fn without_tests(error: RecordsError) -> StoreError {
     match error {
         RecordsError::Store(error) => error,

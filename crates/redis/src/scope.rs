@@ -1,4 +1,4 @@
-//! Many buckets of a namespace at once.
+//! Listing, forgetting and sweeping the buckets of a namespace.
 
 use tollgate_core::{Limits, Tick};
 use tollgate_store::records::{Cursor, Item, ItemKey, PAGE_MAX, Page, RecordsError};
@@ -15,13 +15,13 @@ use crate::inner::{RedisInner, without_tests};
 use crate::records::{SetRange, item_of};
 use crate::service::{TimedError, bulks};
 
-/// How many buckets are listed at once to have their usage read or written down.
+/// How many buckets are listed at once to read or write down their usage.
 const LISTED: usize = 500;
 
-/// How often the usage of a bucket is worked out anew because others were quicker.
+/// How often the usage of a bucket is worked out anew because other clients were quicker.
 const CONFLICTS_MAX: usize = 100;
 
-/// Whether usage of the hour that it is is written down as well.
+/// The hours whose usage is written down: all, or only those that are over.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Hours {
     All,
@@ -67,11 +67,11 @@ impl RedisInner {
             for (member, bytes) in pairs {
                 let key = Key::from_bytes(&member);
                 after = Some(key.clone());
-                // The key has expired. The sweep takes it out of the list: a caller that looks writes nothing.
+                // The key has expired. The sweep removes it from the list: listing writes nothing.
                 if bytes.is_empty() {
                     continue;
                 }
-                // Keys that are no pair are none of these, however many there are of them.
+                // Keys that are no pair are not of an entity, and are skipped.
                 let Some((entity, resource)) = key.pair().filter(|(one, two)| scope.has(one, two)) else {
                     continue;
                 };
@@ -90,10 +90,10 @@ impl RedisInner {
         Ok(Page { items, next })
     }
 
-    /// What is in use of some buckets of a scope behind a key and what was used that is in no record yet; and the last that
-    /// was looked at if there may be more.
+    /// Returns the activity of some buckets of a scope after a key: what is in use, and what was used that is in no record
+    /// yet; and the last key that was read if there may be more.
     ///
-    /// Reads only, except that this process sends what it has used and not yet counted itself.
+    /// Reads only, except that this process gives back what it holds ahead, and counts what it used of that.
     pub(crate) async fn activity(
         &self,
         namespace: &str,
@@ -123,7 +123,7 @@ impl RedisInner {
         Ok((activities, last))
     }
 
-    /// The records of usage at these keys, each with what its bucket has counted since.
+    /// Returns the records of usage at these keys, each with what its bucket has counted since.
     pub(crate) async fn usage_at(&self, keys: &[ItemKey]) -> Result<Vec<Option<Item>>, RecordsError> {
         let layout = &self.service.layout;
         // A record of something else has no bucket to add to it, and is read twice instead.
@@ -157,7 +157,7 @@ impl RedisInner {
         Ok(items)
     }
 
-    /// Takes buckets out of the lists that are gone, unless they have come back.
+    /// Removes buckets that are gone from the lists, unless they were made again.
     async fn unlist(&self, namespace: &str, gone: &[Key]) -> Result<(), StoreError> {
         for keys in gone.chunks(100) {
             let (mut changes, mut view) = (Changes::default(), ValueSnapshot::default());
@@ -202,10 +202,10 @@ impl RedisInner {
             }
             for (key, is_there) in &found {
                 forgotten += usize::from(*is_there);
-                // Waiters for a bucket that is gone have to find that out.
+                // Waiters for a bucket that is gone have to ask again.
                 self.wait_queues.notify(&Freed::all(namespace, key));
             }
-            // Those that were only listed do not count, so there may be more.
+            // Buckets that were gone and only listed do not count, so there may be more.
             if forgotten > 0 || is_last || found.is_empty() {
                 self.prefetcher.drop_scope(namespace, scope).await;
                 return Ok(forgotten);
@@ -251,7 +251,7 @@ impl RedisInner {
         hours: Hours,
     ) -> Result<(), StoreError> {
         let (timer, id) = (CallTimer::start(), unique_id());
-        // Whatever its limits are, they are in what is stored.
+        // The limits of the bucket are in its stored value.
         let limits = Limits::new::<[tollgate_core::Limit; 0]>([]).expect("no limits are valid limits");
         let place = BucketRef { namespace, key, limits: &limits };
         let mut looked = self.read_values(timer, id, &[self.service.layout.bucket(namespace, key)]).await?;
@@ -272,8 +272,8 @@ impl RedisInner {
         Err(ServerError::Conflict(CONFLICTS_MAX).into_error(timer.elapsed()))
     }
 
-    /// Looks at a few buckets of a namespace, whichever: takes those out of the lists that are gone, and writes down what
-    /// was used in an hour that was over at `now`, so that they may be forgotten too.
+    /// Sweeps a few random buckets of a namespace: removes those that are gone from the lists, and writes down what was
+    /// used in an hour that was over at `now`, so that these keys may expire too.
     pub(crate) async fn sweep_buckets(
         &self,
         namespace: &str,
@@ -306,7 +306,7 @@ impl RedisInner {
     }
 }
 
-/// The usage that is counted in a bucket. What cannot be read is left alone: a caller that asks for it gets the error.
+/// Returns the usage that is counted in a bucket. A value that cannot be read is skipped: a call on it gets the error.
 fn usage_in(bytes: &[u8]) -> Option<Sums> {
     RedisRow::from_bytes(bytes, None).ok()?.usage
 }

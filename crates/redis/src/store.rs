@@ -1,4 +1,4 @@
-//! The server as a store of buckets.
+//! `Store` for the store.
 
 use std::sync::Arc;
 

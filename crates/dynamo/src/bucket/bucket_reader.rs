@@ -29,8 +29,8 @@ impl BucketReader {
         self.items.jobs.await_detached(call).await;
         let takes: Vec<Step<'_>> = call.steps().filter(|step| step.takes().is_some()).collect();
         let mut denials = Vec::new();
-        for (step, (kept, now)) in takes.iter().zip(self.stored(&takes).await?) {
-            denials.extend(kept.ask(step, now));
+        for (step, (stored, now)) in takes.iter().zip(self.stored(&takes).await?) {
+            denials.extend(stored.ask(step, now));
         }
         Ok(denials)
     }
@@ -39,8 +39,9 @@ impl BucketReader {
     pub(crate) async fn peek(&self, call: &OwnedTransaction) -> Result<Vec<Status>, StoreError> {
         self.items.jobs.await_detached(call).await;
         let steps: Vec<Step<'_>> = call.steps().collect();
-        let kept = self.stored(&steps).await?;
-        let statuses = steps.iter().zip(kept).map(|(step, (kept, now))| kept.peek(step.place.limits, now));
+        let stored = self.stored(&steps).await?;
+        let statuses =
+            steps.iter().zip(stored).map(|(step, (stored, now))| stored.peek(step.place.limits, now));
         Ok(statuses.flatten().collect())
     }
 
@@ -51,7 +52,7 @@ impl BucketReader {
         let mut seen = Vec::new();
         for (place, image) in places.iter().zip(self.merged_buckets(&addresses).await?) {
             let fresh = || StoredBucket::fresh(place.limits);
-            seen.push((image.map_or_else(fresh, |image| image.kept), self.items.now()));
+            seen.push((image.map_or_else(fresh, |image| image.stored), self.items.now()));
         }
         Ok(seen)
     }

@@ -111,7 +111,7 @@ impl Dispatcher {
         }
     }
 
-    /// Whether all takes fit as far as is known, each by a write that no other client gets in the way of.
+    /// Returns whether all takes fit as far as is known, each by a write that no other client gets in the way of.
     fn all_seem_to_fit(&self, txn: &PendingTxn) -> bool {
         let items = &self.submitter.items;
         let now = items.now();
@@ -201,7 +201,7 @@ impl Dispatcher {
             let items = &self.submitter.items;
             let queue = items.shards.first(address);
             if queue.state.try_lock().is_ok_and(|state| state.image().is_some()) {
-                queue.saw(items.now());
+                queue.note_use(items.now());
             }
             return Ok(OpResult::Done(StepOutcome::Settled));
         }
@@ -233,7 +233,7 @@ impl PendingTxn {
     }
 }
 
-/// The outcome of a call of one step.
+/// Returns the outcome of a call of one step.
 fn single(result: OpResult) -> TxnOutcome {
     match result {
         OpResult::Done(done) => TxnOutcome::Done(vec![done]),

@@ -89,13 +89,13 @@ impl ItemExecutor {
             }
             match self.writer.send(address, &draft, &mut attempts).await {
                 Ok(WriteResult::Made(image)) => {
-                    state.saw(Some(*image), draft.now);
+                    state.update(Some(*image), draft.now);
                     note_use(queue, &draft, &results);
                     self.follow_up(address, queue, state);
                     return Ok(results);
                 }
                 Ok(WriteResult::Missed(image)) => {
-                    state.saw(image.map(|image| *image), draft.now);
+                    state.update(image.map(|image| *image), draft.now);
                     is_current = true;
                     if self.service().pause_after_miss(&mut attempts).await? {
                         state.forget();
@@ -173,15 +173,15 @@ impl ItemExecutor {
             return Some(OpResult::Moved);
         }
         // Other limits have to be put in force for all items, and what one cannot pay all of them owe.
-        let has_other_limits = || step.takes().is_some() && !image.kept.is_under(step.place.limits);
+        let has_other_limits = || step.takes().is_some() && !image.stored.is_under(step.place.limits);
         let is_about_all = image.shards > 1 && (has_other_limits() || !self.can_pay(queue, image, &step));
         is_about_all.then_some(OpResult::Whole)
     }
 
-    /// Whether an item has what a settlement charges beyond what was taken.
+    /// Returns whether an item has what a settlement charges beyond what was taken.
     fn can_pay(&self, queue: &ItemQueue, image: &ItemSnapshot, step: &Step<'_>) -> bool {
         let (Op::Settle(usage) | Op::SettleExisting(usage)) = &step.op else { return true };
-        let left = image.kept.bucket.peek(&image.kept.limits, self.now().max(queue.last()));
+        let left = image.stored.bucket.peek(&image.stored.limits, self.now().max(queue.last()));
         let charges = step.place.limits.iter().zip(usage.used).zip(usage.reserved.amounts());
         charges.filter(|((_, used), reserved)| used > reserved).all(|((limit, used), reserved)| {
             let status = left.iter().find(|status| status.limit().name() == limit.name());
@@ -189,10 +189,10 @@ impl ItemExecutor {
         })
     }
 
-    /// Whether a result on what was seen some time ago still holds. A write checks that itself.
+    /// Returns whether a result on what was seen some time ago still holds. A write checks that itself.
     fn is_fresh_enough(&self, result: &OpResult, draft: &ItemDraft, state: &ItemState) -> bool {
         match result {
-            OpResult::Denied(_) => draft.now.since(state.seen_at) < self.writer.settings.refusal_kept,
+            OpResult::Denied(_) => draft.now.since(state.seen_at) < self.writer.settings.denial_cached,
             OpResult::Done(StepOutcome::Renewed(false)) => false,
             // Versions only grow.
             OpResult::Done(_) | OpResult::Stale | OpResult::Moved | OpResult::Whole => true,
@@ -207,7 +207,7 @@ impl ItemExecutor {
         state: &mut ItemState,
     ) -> Result<(), StoreError> {
         let image = read_item(self.service(), address, queue.shard()).await?;
-        state.saw(image, self.now());
+        state.update(image, self.now());
         Ok(())
     }
 
@@ -256,11 +256,11 @@ impl ItemExecutor {
             }
             match self.writer.send(address, &draft, &mut attempts).await {
                 Ok(WriteResult::Made(image)) => {
-                    state.saw(Some(*image), draft.now);
+                    state.update(Some(*image), draft.now);
                     break;
                 }
                 Ok(WriteResult::Missed(image)) => {
-                    state.saw(image.map(|image| *image), draft.now);
+                    state.update(image.map(|image| *image), draft.now);
                     if self.service().pause_after_miss(&mut attempts).await? {
                         self.read(address, queue, state).await?;
                     }
@@ -282,6 +282,6 @@ impl ItemExecutor {
 /// Remembers when something was applied to an item.
 fn note_use(queue: &ItemQueue, draft: &ItemDraft, results: &[OpResult]) {
     if draft.after.is_some() && results.iter().any(OpResult::is_use) {
-        queue.saw(draft.now);
+        queue.note_use(draft.now);
     }
 }

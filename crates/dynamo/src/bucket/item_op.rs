@@ -43,7 +43,7 @@ impl ItemOp {
         self.call.steps().nth(self.step).expect("an operation is a step of its call")
     }
 
-    /// Whether this and another are the same step of the same call.
+    /// Returns whether this and another are the same step of the same call.
     pub(crate) fn is_step(&self, id: tollgate_store::OpId, step: usize) -> bool {
         self.call.id == Some(id) && self.step == step
     }
@@ -60,7 +60,7 @@ impl ItemOp {
         }
         if !draft.fits(&step) {
             let denial = draft.denial(&step);
-            draft.heed(&step);
+            draft.accept_limits(&step);
             return denial.map_or(OpResult::Stale, |denial| OpResult::Denied(Box::new(denial)));
         }
         OpResult::Done(draft.commit(&step, &self.metering))
@@ -79,7 +79,7 @@ impl ItemOp {
         Some(ItemOp { shards: self.shards, ..op })
     }
 
-    /// Whether it changes nothing whatever the bucket is: what was used is what was taken.
+    /// Returns whether it changes nothing whatever the bucket is: what was used is what was taken.
     pub(crate) fn is_noop(&self) -> bool {
         let step = self.step();
         match &step.op {
@@ -117,7 +117,7 @@ impl ItemOp {
 }
 
 impl OpResult {
-    /// Whether time has passed for the bucket: a refusal leaves it as it was, and so does a renewal.
+    /// Returns whether time has passed for the bucket: a refusal leaves it as it was, and so does a renewal.
     pub(crate) fn is_use(&self) -> bool {
         matches!(self, OpResult::Done(done) if !matches!(done, StepOutcome::Renewed(_)))
     }

@@ -1,4 +1,4 @@
-//! The queue of one item: one write at a time, and operations that come meanwhile go with the next.
+//! Queue of one item: one write at a time, and operations that come meanwhile go with the next.
 //!
 //! So an item can remember the last write of a process in one number, and recognise a write that is sent twice. And a
 //! process in which many callers take from one bucket makes one write for all operations that came during the last.
@@ -23,7 +23,7 @@ const UNANSWERED_MAX: usize = 256;
 #[derive(Default)]
 pub(crate) struct ItemQueue {
     shard: u32,
-    /// In how many items the bucket is, as far as is known; kept at the first. 0 counts as 1.
+    /// In how many items the bucket is, as far as is known; at the first item. 0 counts as 1.
     shards: AtomicU32,
     queue: Mutex<VecDeque<QueuedOp>>,
     pub(crate) state: tokio::sync::Mutex<ItemState>,
@@ -33,7 +33,7 @@ pub(crate) struct ItemQueue {
     writes_usage: AtomicBool,
 }
 
-/// What is known of a bucket.
+/// What is known of an item.
 #[derive(Default)]
 pub(crate) struct ItemState {
     seen: LastSeen,
@@ -41,13 +41,13 @@ pub(crate) struct ItemState {
     pub(crate) seen_at: Tick,
     /// A write of which it is unknown whether it was made.
     pub(crate) unknown: Option<UnknownWrite>,
-    /// Steps that were done though their callers got the answer that nothing is known, by the id of their call: should
-    /// they be asked for again, they are not done again.
+    /// Steps that were applied though their callers got no answer, by the id of their call: if these are retried, they are
+    /// not applied again.
     unanswered: VecDeque<(OpId, usize, StepOutcome)>,
     pressure: Pressure,
 }
 
-/// How many writes a second an item still bears: the hidden limit, counted by how often the item says it was written.
+/// How many writes a second an item still bears, by the revisions that were seen.
 #[derive(Default)]
 struct Pressure {
     revision: u64,
@@ -56,7 +56,7 @@ struct Pressure {
 }
 
 impl Pressure {
-    fn saw(&mut self, image: &mut ItemSnapshot, at: Tick) {
+    fn update(&mut self, image: &mut ItemSnapshot, at: Tick) {
         let writes = image.revision.saturating_sub(self.revision);
         let gained = at.since(self.at).as_micros().min(1_000_000) as i64;
         let left = self.left.map_or(WCU_FULL, |left| left.saturating_add(gained).min(WCU_FULL));
@@ -67,18 +67,18 @@ impl Pressure {
     }
 }
 
-/// What was last seen of a bucket.
+/// What was last seen of an item.
 #[derive(Default)]
 enum LastSeen {
     #[default]
     Nothing,
-    /// That there is no item. Others may make one at any time.
+    /// There is no item. Other clients may make one at any time.
     NoItem,
     Item(Box<ItemSnapshot>),
 }
 
 impl ItemState {
-    /// The item as it was last seen.
+    /// Returns the item as it was last seen.
     pub(crate) fn image(&self) -> Option<&ItemSnapshot> {
         match &self.seen {
             LastSeen::Item(image) => Some(image),
@@ -86,15 +86,15 @@ impl ItemState {
         }
     }
 
-    /// Whether it was looked whether there is an item.
+    /// Returns whether the item was read.
     pub(crate) fn is_known(&self) -> bool {
         !matches!(self.seen, LastSeen::Nothing)
     }
 
-    /// Notes what was seen: an item, or its absence.
-    pub(crate) fn saw(&mut self, image: Option<ItemSnapshot>, at: Tick) {
+    /// Replaces what is known: by an item, or by its absence.
+    pub(crate) fn update(&mut self, image: Option<ItemSnapshot>, at: Tick) {
         self.seen = image.map_or(LastSeen::NoItem, |mut image| {
-            self.pressure.saw(&mut image, at);
+            self.pressure.update(&mut image, at);
             LastSeen::Item(Box::new(image))
         });
         self.seen_at = at;
@@ -124,12 +124,12 @@ impl ItemState {
         steps.find(|(id, step, _)| op.is_step(*id, *step)).map(|(_, _, done)| *done)
     }
 
-    /// Whether the item is written to more often than it bears.
+    /// Returns whether the item is written to more often than it bears.
     pub(crate) fn is_hot(&self) -> bool {
         self.pressure.left.is_some_and(|left| left <= 0)
     }
 
-    /// It was seen to, and the count begins anew.
+    /// Counts the writes of the item anew.
     pub(crate) fn cool(&mut self) {
         self.pressure = Pressure::default();
     }
@@ -138,7 +138,7 @@ impl ItemState {
         self.seen = LastSeen::Nothing;
     }
 
-    /// For a later operation: that there was no item says nothing any more.
+    /// Forgets that there was no item: a client may have made it since.
     pub(crate) fn doubt_absence(&mut self) {
         if matches!(self.seen, LastSeen::NoItem) {
             self.forget();
@@ -149,7 +149,7 @@ impl ItemState {
 /// A write of which it is unknown whether it was made.
 pub(crate) struct UnknownWrite {
     pub(crate) seq: u64,
-    /// What it would have done.
+    /// The operations in it, and what came of them if it was made.
     pub(crate) ops: Vec<(ItemOp, OpResult)>,
     /// The write that undoes it, if it is unknown as well whether that was made.
     pub(crate) undone_by: Option<u64>,
@@ -178,17 +178,17 @@ impl ItemQueue {
         self.shards.store(shards, Ordering::Release);
     }
 
-    /// The latest time that something was applied at.
+    /// Returns the latest time that something was applied at.
     pub(crate) fn last(&self) -> Tick {
         Tick::from_micros(self.seen.load(Ordering::Acquire))
     }
 
-    /// Something was applied at `now`.
-    pub(crate) fn saw(&self, now: Tick) {
+    /// Remembers that something was applied at `now`.
+    pub(crate) fn note_use(&self, now: Tick) {
         self.seen.fetch_max(now.as_micros(), Ordering::AcqRel);
     }
 
-    /// Returns whether the caller is the one to write down its usage.
+    /// Returns whether the caller has to write down the usage, because no job does.
     pub(crate) fn begin_writing_usage(&self) -> bool {
         !self.writes_usage.swap(true, Ordering::AcqRel)
     }
@@ -202,14 +202,14 @@ impl ItemQueue {
         self.state.try_lock().map_or(true, |state| state.unknown.is_some())
     }
 
-    /// Joins the queue for the next write, and returns where the answer will be.
+    /// Joins the queue for the next write, and returns the receiver of the answer.
     pub(super) fn join(&self, op: ItemOp) -> oneshot::Receiver<Result<OpResult, StoreError>> {
         let (answer, answered) = oneshot::channel();
         self.queue.lock().push_back(QueuedOp { op, answer });
         answered
     }
 
-    /// The operations that go with the next write, in the order in which they came.
+    /// Returns the operations that go with the next write, in the order in which they came.
     pub(super) fn next(&self) -> Vec<QueuedOp> {
         let mut queue = self.queue.lock();
         let count = queue.len().min(TOGETHER_MAX);
@@ -218,8 +218,8 @@ impl ItemQueue {
 }
 
 impl QueuedOp {
-    /// Sends the outcome to the waiter. A caller that does not wait any more had the rest of its call undone.
-    pub(super) fn answer(self, verdict: Result<OpResult, StoreError>) {
-        let _ = self.answer.send(verdict);
+    /// Sends the outcome to the waiter. If the caller is gone, its call is undone elsewhere.
+    pub(super) fn answer(self, result: Result<OpResult, StoreError>) {
+        let _ = self.answer.send(result);
     }
 }

@@ -86,7 +86,7 @@ impl MergedExecutor {
             if self.send(address, &mut items, &drafts, writes, &mut attempts).await? {
                 let first = drafts.first().and_then(|draft| draft.after.as_ref());
                 shards_of.set_shards(address, first.map_or(1, |image| image.shards));
-                queues.iter().for_each(|queue| queue.saw(draft.now));
+                queues.iter().for_each(|queue| queue.note_use(draft.now));
                 return Ok(result);
             }
             drop(items);
@@ -161,7 +161,7 @@ impl MergedExecutor {
         match writer.send_transaction(parts, &stamp, attempts).await {
             Ok(TransactResult::Made) => {
                 for (draft, state) in drafts.iter().zip(&mut items.states) {
-                    state.saw(draft.after.is_some().then(|| predicted(draft, &stamp)), draft.now);
+                    state.update(draft.after.is_some().then(|| predicted(draft, &stamp)), draft.now);
                 }
                 Ok(true)
             }
@@ -231,7 +231,7 @@ impl MergedExecutor {
 }
 
 impl LockedItems<'_> {
-    /// The latest time that something was applied at to any of them.
+    /// Returns the latest time that something was applied at to any of them.
     fn last(&self) -> Tick {
         self.queues.iter().map(|queue| queue.last()).fold(Tick::ZERO, Tick::max)
     }

@@ -58,14 +58,14 @@ use usage_writer::UsageWriter;
 
 use crate::service::TableService;
 
-/// An item that says what no item of ours says.
+/// An item that is not one of ours: why it cannot be read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct BadItem(pub(crate) String);
 
 /// The buckets of a table.
 pub(crate) struct Buckets {
     service: Arc<TableService>,
-    /// Where callers wait that were denied.
+    /// Where denied callers wait.
     pub(crate) wait_queues: WaitQueues,
     pub(crate) dispatcher: Dispatcher,
     pub(crate) reader: Arc<BucketReader>,
@@ -76,6 +76,15 @@ pub(crate) struct Buckets {
 }
 
 /// How a call that takes from several buckets, such as an entity's and its parent's, is written.
+///
+/// ```no_run
+/// # async fn open() -> Result<(), tollgate_dynamo::DynamoOpenError> {
+/// use tollgate_dynamo::{Chains, DynamoStore};
+///
+/// let store = DynamoStore::builder("limits").chains(Chains::Transaction).build().await?;
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Chains {
@@ -89,28 +98,28 @@ pub enum Chains {
     Transaction,
 }
 
-/// What may be chosen about buckets.
+/// Settings of buckets.
 #[derive(Clone, Debug)]
 pub(crate) struct BucketSettings {
-    /// For how long a refusal is believed.
-    pub(crate) refusal_kept: Span,
-    /// Whether writes may say what changes, rather than what will be.
+    /// For how long a denial is cached.
+    pub(crate) denial_cached: Span,
+    /// Whether writes may be relative: what changes, rather than what will be.
     pub(crate) fast_path: bool,
-    /// In how many items a new bucket is, and in how many it may come to be.
+    /// In how many items a new bucket is, and the most items of any bucket.
     pub(crate) shards_min: u32,
     pub(crate) shards_max: u32,
     /// How calls that take from several buckets are written.
     pub(crate) chains: Chains,
-    /// Whether, and how far, to take ahead.
+    /// Whether, and how far, to prefetch.
     pub(crate) prefetch: Option<Prefetch>,
-    /// How long usage is kept that is written down.
+    /// How long records of usage are kept.
     pub(crate) usage_retention: UsageRetention,
 }
 
 impl Default for BucketSettings {
     fn default() -> BucketSettings {
         BucketSettings {
-            refusal_kept: Span::from_secs(1),
+            denial_cached: Span::from_secs(1),
             fast_path: true,
             shards_min: 1,
             shards_max: item_op::SHARDS_MAX,
@@ -164,14 +173,14 @@ impl Buckets {
         self.submitter.merged.double(address).await
     }
 
-    /// Writes down what was left of an item that is gone.
+    /// Writes down the remaining usage of an item that is gone.
     #[cfg(feature = "aggregate")]
     pub(crate) async fn write_remains(&self, seen: &Seen, delivery: &str) -> Result<(), StoreError> {
         stream::write_remains(&self.submitter.items.writer, seen, delivery).await
     }
 }
 
-/// What it is to a caller who had no tests.
+/// Converts the error of a call without tests of records.
 pub(crate) fn without_tests(error: RecordsError) -> StoreError {
     match error {
         RecordsError::Store(error) => error,

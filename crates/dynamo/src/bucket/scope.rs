@@ -17,7 +17,7 @@ use crate::table::TTL;
 /// How many items are deleted at once.
 const DELETED_AT_ONCE: usize = 25;
 
-/// For how long it is remembered that a namespace is closed: longer than any client goes on with what it knew of it.
+/// For how long it is remembered that a namespace is closed: longer than any client uses what it cached of it.
 const CLOSED_FOR: Span = Span::from_secs(7 * 86_400);
 
 impl Buckets {
@@ -41,7 +41,7 @@ impl Buckets {
         for (address, image) in firsts.iter().zip(self.reader.merged_buckets(&firsts).await?) {
             let now = self.service.clock.now();
             if let (Some((entity, resource)), Some(image)) = (address.key.pair(), image) {
-                let limits = image.kept.bucket.peek(&image.kept.limits, now);
+                let limits = image.stored.bucket.peek(&image.stored.limits, now);
                 statuses.push(BucketStatus { entity: entity.into(), resource: resource.into(), limits });
             }
         }
@@ -88,7 +88,8 @@ impl Buckets {
         Ok(deleted.attributes.is_some())
     }
 
-    /// Makes no bucket in this namespace any more. The mark is gone itself once no client can have a call for the namespace.
+    /// Closes a namespace: no bucket is made in it any more. The mark expires once no client can have a call for the
+    /// namespace.
     pub(crate) async fn close(&self, namespace: &str) -> Result<(), StoreError> {
         let until = (self.service.clock.now() + CLOSED_FOR).as_micros() / 1_000_000;
         let mut mark = closed_key(namespace);

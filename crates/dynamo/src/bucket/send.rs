@@ -217,13 +217,13 @@ impl ItemWriter {
     }
 }
 
-/// The mark of a namespace that is closed. It is not in the namespace, of which nothing is left once it is purged.
+/// Returns the mark of a namespace that is closed. It is not in the namespace, of which nothing is left once it is purged.
 pub(super) fn closed_key(namespace: &str) -> Attributes {
     let parts = [("PK", format!("_/CLOSED#{}", space(namespace))), ("SK", "#CLOSED".to_owned())];
     parts.into_iter().map(|(name, value)| (name.to_owned(), text(value))).collect()
 }
 
-/// The item as it is after a write that returns nothing.
+/// Returns the item as it is after a write that returns nothing.
 pub(super) fn predicted(draft: &ItemDraft, stamp: &WriteStamp<'_>) -> ItemSnapshot {
     let mut image = draft.after.clone().expect("what is written is there");
     image.revision = draft.before.as_ref().map_or(0, |before| before.revision) + 1;

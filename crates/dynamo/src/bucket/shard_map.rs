@@ -21,12 +21,12 @@ pub(super) struct ShardMap {
 }
 
 impl ShardMap {
-    /// The queue of the first item of a bucket, which is mostly the only one.
+    /// Returns the queue of the first item of a bucket, which is mostly the only one.
     pub(super) fn first(&self, address: &Address) -> Arc<ItemQueue> {
         self.queue(address, 0)
     }
 
-    /// The queue of an item of a bucket.
+    /// Returns the queue of an item of a bucket.
     pub(super) fn queue(&self, address: &Address, shard: u32) -> Arc<ItemQueue> {
         let key = (address.clone(), shard);
         let mut queues = self.queues.lock();
@@ -39,7 +39,7 @@ impl ShardMap {
         Arc::clone(queues.entry(key).or_insert_with(|| Arc::new(ItemQueue::new(shard))))
     }
 
-    /// In how many items a bucket is, as far as is known.
+    /// Returns in how many items a bucket is, as far as is known.
     pub(super) fn shards(&self, address: &Address) -> u32 {
         self.first(address).shards()
     }

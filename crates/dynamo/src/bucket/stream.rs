@@ -1,4 +1,4 @@
-//! A bucket as the stream of the table shows it.
+//! Items of buckets in the stream of the table.
 
 use std::collections::BTreeMap;
 
@@ -16,7 +16,8 @@ use super::values::read_text;
 use crate::records;
 use crate::service::{Attributes, CallFailure, CancelReason};
 
-/// For how long it is remembered that what was left of an item is written down. The stream keeps its records for a day.
+/// For how long it is remembered that the remaining usage of an item is written down. The stream keeps its records for a
+/// day.
 const REMEMBERED: Span = Span::from_secs(3 * 86_400);
 
 /// An item of a bucket, in the stream.
@@ -28,33 +29,33 @@ pub(crate) struct Seen {
     pub(crate) shards: u32,
     /// How often the item was written.
     pub(crate) revision: u64,
-    /// What is not yet written down as usage, by hour.
+    /// The usage that is not yet written down, by hour.
     pub(crate) unwritten: BTreeMap<u32, UnwrittenHour>,
 }
 
 impl Seen {
-    /// Whether a key is that of an item of a bucket.
+    /// Returns whether a key is that of an item of a bucket.
     pub(crate) fn is_item(key: &ItemKey) -> bool {
         key.sort == STATE
     }
 
-    /// The item of these attributes.
+    /// Decodes an item.
     ///
     /// # Errors
     ///
-    /// [`BadItem`] if it is not one of ours, however often it is read.
+    /// [`BadItem`] if it is not one of ours.
     pub(crate) fn of(attributes: &Attributes) -> Result<Seen, BadItem> {
         let partition = read_text(attributes.get("PK")).unwrap_or_default();
         let (address, shard) =
             Address::parse(partition).ok_or_else(|| BadItem(format!("{partition:?} is no bucket")))?;
         let image = ItemSnapshot::read(attributes)?;
-        let unwritten = image.counters.unwritten(&image.kept.limits);
+        let unwritten = image.counters.unwritten(&image.stored.limits);
         Ok(Seen { address, shard, shards: image.shards, revision: image.revision, unwritten })
     }
 }
 
-/// Writes down what was left of an item that is gone, once for each delivery of its end, unless its namespace is gone,
-/// too. That it is done is marked in the same transaction.
+/// Writes down the remaining usage of an item that is gone, once for each delivery of its end, unless its namespace is gone,
+/// too. A mark that it is done is part of the same transaction.
 pub(super) async fn write_remains(
     writer: &ItemWriter,
     seen: &Seen,
@@ -81,7 +82,7 @@ pub(super) async fn write_remains(
     Ok(())
 }
 
-/// Whether a transaction was canceled because its namespace is closed, or because it was made before.
+/// Returns whether a transaction was canceled because its namespace is closed, or because it was made before.
 fn is_settled(reasons: &[CancelReason]) -> bool {
     reasons.iter().take(2).any(|reason| matches!(reason, CancelReason::Condition(_)))
 }

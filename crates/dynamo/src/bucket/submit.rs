@@ -116,7 +116,7 @@ impl PortionSource for Submitter {
     }
 }
 
-/// The only step of a call, which counts `used`.
+/// Returns the only step of a call, which counts `used`.
 fn counted_op(call: OwnedTransaction, used: UsageDelta) -> Result<(Address, ItemOp), StoreError> {
     let op = ItemOp::new(Arc::new(call), 0, UsageMode::Counted(Arc::new(used)));
     Ok((Address::of(&op.step().place)?, op))

@@ -73,8 +73,8 @@ impl TransactionExecutor {
                 return Ok(Some(TxnOutcome::Stale(stale)));
             }
             if !txn.fits(&mut drafts) {
-                let refusal_kept = self.items.writer.settings.refusal_kept;
-                let is_old = |item: &LockedItem<'_>| now.since(item.state.seen_at) >= refusal_kept;
+                let denial_cached = self.items.writer.settings.denial_cached;
+                let is_old = |item: &LockedItem<'_>| now.since(item.state.seen_at) >= denial_cached;
                 if !is_current && items.iter().any(is_old) {
                     forget(&mut items);
                     continue;
@@ -88,7 +88,7 @@ impl TransactionExecutor {
                 continue;
             }
             if let TransactOutcome::Made = self.send(txn, &mut items, &drafts, &done, &mut attempts).await? {
-                items.iter().for_each(|item| item.queue.saw(now));
+                items.iter().for_each(|item| item.queue.note_use(now));
                 for (item, draft) in items.iter().zip(&drafts) {
                     correct_usage(&self.items.writer, item.address, draft).await?;
                 }
@@ -100,7 +100,7 @@ impl TransactionExecutor {
         }
     }
 
-    /// Whether a bucket is in several items, or will be once it is made.
+    /// Returns whether a bucket is in several items, or will be once it is made.
     fn is_split(&self, item: &LockedItem<'_>) -> bool {
         match item.state.image() {
             Some(image) => image.shards > 1,
@@ -140,7 +140,7 @@ impl TransactionExecutor {
         let images = read_items(self.items.service(), &keys).await?;
         let (now, is_all) = (self.items.now(), unknown.len() == items.len());
         for (index, image) in unknown.into_iter().zip(images) {
-            items[index].state.saw(image, now);
+            items[index].state.update(image, now);
         }
         Ok(is_all)
     }
@@ -158,13 +158,13 @@ impl TransactionExecutor {
         }
         let denials = txn.denials(&drafts);
         for ((step, draft), item) in txn.call.steps().zip(&mut drafts).zip(items) {
-            draft.heed(&step);
+            draft.accept_limits(&step);
             if !draft.is_changed {
                 continue;
             }
             match self.items.writer.send(item.address, draft, attempts).await {
-                Ok(WriteResult::Made(image)) => item.state.saw(Some(*image), draft.now),
-                Ok(WriteResult::Missed(image)) => item.state.saw(image.map(|image| *image), draft.now),
+                Ok(WriteResult::Made(image)) => item.state.update(Some(*image), draft.now),
+                Ok(WriteResult::Missed(image)) => item.state.update(image.map(|image| *image), draft.now),
                 Err(given_up) => {
                     item.state.forget();
                     return Err(given_up.error().into());
@@ -194,7 +194,7 @@ impl TransactionExecutor {
             Ok(TransactResult::Made) => {
                 for index in transact.changed {
                     let draft = &drafts[index];
-                    items[index].state.saw(Some(predicted(draft, &stamp)), draft.now);
+                    items[index].state.update(Some(predicted(draft, &stamp)), draft.now);
                 }
                 Ok(TransactOutcome::Made)
             }
@@ -253,7 +253,7 @@ impl TransactionExecutor {
             let image = old.map(|old| parse_item(item.address, &old)).transpose()?;
             // An earlier attempt of the same transaction was made, and its answer lost.
             was_made |= image.as_ref().is_some_and(|image| stamp.is_of(image));
-            item.state.saw(image, self.items.now());
+            item.state.update(image, self.items.now());
             has_missed = true;
         }
         match failed {

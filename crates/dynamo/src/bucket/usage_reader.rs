@@ -84,8 +84,9 @@ impl UsageReader {
                 resource: resource.into(),
                 hour: None,
                 others: hours.into_iter().collect(),
-                in_use: limits
-                    .map_or(0, |image| Activity::in_use(&image.kept.bucket.peek(&image.kept.limits, now))),
+                in_use: limits.map_or(0, |image| {
+                    Activity::in_use(&image.stored.bucket.peek(&image.stored.limits, now))
+                }),
             });
         }
         let places: Vec<usize> = counting.iter().map(|(place, ..)| *place).collect();
@@ -158,20 +159,20 @@ impl UsageReader {
     ) -> Option<Item> {
         let retention = &self.submitter.items.writer.settings.usage_retention;
         let images = items.iter().flatten();
-        let unwritten = images.flat_map(|image| image.counters.unwritten(&image.kept.limits));
+        let unwritten = images.flat_map(|image| image.counters.unwritten(&image.stored.limits));
         let sums = unwritten.filter_map(|(hour, aside)| aside.sums(hour));
         sums.fold(record, |there, sums| sums.added_to(key, there, retention))
     }
 }
 
-/// The hours of which something is in no record yet.
+/// Returns the hours with usage that is in no record yet.
 fn unwritten_hours(items: &[Option<ItemSnapshot>]) -> BTreeSet<Tick> {
     let images = items.iter().flatten();
-    let hours = images.flat_map(|image| image.counters.unwritten(&image.kept.limits));
+    let hours = images.flat_map(|image| image.counters.unwritten(&image.stored.limits));
     hours.filter_map(|(hour, aside)| Some(aside.sums(hour)?.starts())).collect()
 }
 
-/// Whether nothing of a bucket was written down between two looks at it.
+/// Returns whether nothing of a bucket was written down between two reads.
 fn is_written_alike(before: &Items, after: &Items) -> bool {
     let is_same = |(one, two): (&Option<ItemSnapshot>, &Option<ItemSnapshot>)| match (one, two) {
         (None, None) => true,

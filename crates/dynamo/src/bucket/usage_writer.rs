@@ -54,16 +54,16 @@ impl UsageWriter {
         }
         let mut attempts = Attempts::start();
         while let Some(image) = state.image() {
-            let unwritten = image.counters.unwritten(&image.kept.limits);
+            let unwritten = image.counters.unwritten(&image.stored.limits);
             let Some((hour, aside)) = unwritten.into_iter().next() else { return Ok(()) };
             let retention = &items.writer.settings.usage_retention;
             let writes =
                 aside.sums(hour).map(|sums| sums.writes(&address.space(), entity, resource, retention));
             let now = items.now();
             match write_hour(&items.writer, address, image, hour, &writes.unwrap_or_default()).await? {
-                Ok(image) => state.saw(Some(image), now),
+                Ok(image) => state.update(Some(image), now),
                 Err(image) => {
-                    state.saw(image, now);
+                    state.update(image, now);
                     if items.service().pause_after_miss(&mut attempts).await? {
                         items.read(address, &queue, &mut state).await?;
                     }
@@ -85,7 +85,7 @@ async fn write_hour(
     let now = writer.service.clock.now();
     let stamp = writer.next_stamp(now);
     let (mut expression, mut after) = written(image, hour);
-    write::stamp(&mut expression, Some(image), &stamp);
+    write::add_stamp(&mut expression, Some(image), &stamp);
     after.writers.insert(stamp.writer.into(), stamp.seq);
     let mut items = vec![writer.update_item(address, image.shard, &expression)];
     items.extend(records::transact_items(&writer.service, writes, now)?);
@@ -112,14 +112,14 @@ pub(super) async fn correct_usage(
     address: &Address,
     draft: &ItemDraft,
 ) -> Result<(), StoreError> {
-    let Some((entity, resource)) = address.key.pair().filter(|_| !draft.loose.is_empty()) else {
+    let Some((entity, resource)) = address.key.pair().filter(|_| !draft.corrections.is_empty()) else {
         return Ok(());
     };
     let mut aside = UnwrittenHour::default();
-    for (name, amount) in &draft.loose {
+    for (name, amount) in &draft.corrections {
         *aside.amounts.entry(name.clone()).or_default() += amount;
     }
-    let sums = aside.sums(marked_hour(draft.now, draft.loose_of));
+    let sums = aside.sums(marked_hour(draft.now, draft.corrections_of));
     let retention = &writer.settings.usage_retention;
     let writes =
         sums.map(|sums| sums.writes(&address.space(), entity, resource, retention)).unwrap_or_default();
@@ -136,7 +136,7 @@ pub(super) async fn correct_usage(
 fn written(image: &ItemSnapshot, hour: u32) -> (Expression, ItemSnapshot) {
     let mut after = image.clone();
     let mut expression = Expression::default();
-    let limits = &image.kept.limits;
+    let limits = &image.stored.limits;
     if after.counters.aside.remove(&hour).is_some() {
         let value = |aside: &BTreeMap<u32, UnwrittenHour>| {
             let mut attributes = crate::service::Attributes::new();

@@ -77,7 +77,7 @@ impl Attempts {
         MISS_PAUSES.random_after(self.misses.saturating_sub(MISSES_AT_ONCE))
     }
 
-    /// Whether there is a pause after the last miss.
+    /// Returns whether there is a pause after the last miss.
     pub(super) fn has_missed_often(&self) -> bool {
         self.misses > MISSES_AT_ONCE
     }

@@ -1,4 +1,4 @@
-//! The service: calls to one table, tried again where that helps.
+//! Calls to one table of the service, with retries.
 
 mod attempts;
 mod bounded;
@@ -25,19 +25,19 @@ use counts::ServiceErrorCounters;
 pub use counts::ServiceErrorCounts;
 pub(crate) use failure::{Attributes, CallFailure, CancelReason};
 
-/// A table of the service, and all that is needed to call it.
+/// A table of the service, and the client to call it.
 ///
-/// The retries of the SDK are off: only here it is known which calls may be made twice.
+/// The retries of the SDK are off: it does not know which calls may be made twice.
 #[derive(Debug)]
 pub(crate) struct TableService {
     pub(crate) client: Client,
-    /// How to call the stream of the table.
+    /// The configuration of calls to the stream of the table.
     #[cfg(feature = "aggregate")]
     pub(crate) streams: aws_sdk_dynamodbstreams::Config,
     pub(crate) table: String,
     /// The time of the service.
     pub(crate) clock: Clock,
-    /// How long a call may take, with all its tries.
+    /// How long a call may take, with all its attempts.
     pub(crate) timeout: Duration,
     pub(crate) retry: RetryPolicy,
     pub(crate) counts: ServiceErrorCounters,
@@ -60,8 +60,8 @@ impl TableService {
         self.attempt(send, CallTimer::start(), self.timeout).await
     }
 
-    /// Makes a call, again and again while the trouble may pass, until the timeout. Only for what may be applied twice
-    /// unharmed: reads, plain puts and deletes, transactions with a token.
+    /// Makes a call, and retries it while the error may pass, until the timeout. Only for calls that may be applied twice:
+    /// reads, plain puts and deletes, transactions with a token.
     ///
     /// # Cancel safety
     ///
@@ -138,7 +138,7 @@ impl TableService {
         Err(failure)
     }
 
-    /// A name for a transaction, by which the service knows it when it is sent again.
+    /// Returns a token for a transaction, by which the service recognises it when it is sent again.
     pub(crate) fn token(&self) -> String {
         static COUNT: AtomicU64 = AtomicU64::new(0);
         let counted = |_| {
@@ -146,7 +146,7 @@ impl TableService {
                 | u128::from(COUNT.fetch_add(1, Ordering::Relaxed))
         };
         let mut bytes = [0; 16];
-        // Without randomness the time and a count tell those of one process apart.
+        // Without randomness, the time and a counter distinguish the tokens of one process.
         let token = getrandom::fill(&mut bytes).map(|()| u128::from_le_bytes(bytes)).unwrap_or_else(counted);
         format!("{token:032x}")
     }

@@ -1,4 +1,4 @@
-//! The server: calls to it, made again where that helps.
+//! Calls to the server, with retries.
 
 mod answer;
 mod counts;
@@ -27,19 +27,19 @@ pub(crate) use scripts::{LoadedScript, Scripts};
 /// The pauses between attempts, before jitter.
 pub(crate) const PAUSES: RetryPauses = RetryPauses::new(Duration::from_millis(8), Duration::from_millis(250));
 
-/// A server and all that is needed to call it.
+/// A server, its connection and its scripts.
 pub(crate) struct RedisService {
     pub(crate) link: RedisConnection,
     pub(crate) layout: Layout,
     pub(crate) scripts: Scripts,
     pub(crate) time: ServerTime,
-    /// How long a call may take, with all its tries.
+    /// How long a call may take, with all its attempts.
     pub(crate) timeout: Duration,
     pub(crate) counts: ServerErrorCounters,
     pub(crate) workers: Workers,
 }
 
-/// What went wrong, after so long.
+/// Why a call failed, and after how long.
 #[derive(Debug)]
 pub(crate) struct TimedError {
     pub(crate) trouble: ServerError,
@@ -53,8 +53,8 @@ impl TimedError {
 }
 
 impl RedisService {
-    /// Runs a script, again and again while the trouble may pass, until the timeout. A script that changes something
-    /// remembers what came of it under an id, so it may be sent twice.
+    /// Runs a script, and retries it while the error may pass, until the timeout. A script that changes something
+    /// remembers its outcome under an id, so it may be sent twice.
     ///
     /// # Cancel safety
     ///
@@ -71,27 +71,27 @@ impl RedisService {
             .map_err(TimedError::into_error)
     }
 
-    /// As [`run`](Self::run), for a command that may be carried out twice unharmed.
+    /// As [`run`](Self::run), for a command that may be executed twice.
     pub(crate) async fn with_retries(
         &self,
         timer: CallTimer,
         command: &Cmd,
         script: Option<&LoadedScript>,
     ) -> Result<Value, TimedError> {
-        let (mut round, mut said) = (0, None);
+        let (mut round, mut cause) = (0, None);
         loop {
             let trouble = match self.attempt(timer, command).await {
                 Ok(value) => return Ok(value),
-                // A last try that is cut short must not hide why those before it failed.
-                Err(ServerError::Timeout) => said.clone().unwrap_or(ServerError::Timeout),
+                // A last attempt that is cut short must not hide why those before it failed.
+                Err(ServerError::Timeout) => cause.clone().unwrap_or(ServerError::Timeout),
                 Err(trouble) => trouble,
             };
-            if trouble.is_telling() {
-                said = Some(trouble.clone());
+            if trouble.names_cause() {
+                cause = Some(trouble.clone());
             }
             match (&trouble, script) {
                 (ServerError::NoScript, Some(script)) => {
-                    // A server that forgot it, or never knew it. Should this fail, the next round says so.
+                    // The server was restarted, or is another one. If loading fails, the next round reports that.
                     let _ = self.attempt(timer, &script.load()).await;
                     round += 1;
                     self.pause(timer, round / 4, trouble).await?;
@@ -109,7 +109,7 @@ impl RedisService {
     }
 
     async fn attempt(&self, timer: CallTimer, command: &Cmd) -> Result<Value, ServerError> {
-        // An answer that is lost must leave time for another try.
+        // A reply that is lost must leave time for another attempt.
         let most = self.timeout.saturating_sub(timer.elapsed()).min(self.timeout / 2);
         let sent = tokio::time::timeout(most, self.link.send(command)).await;
         let trouble = match sent {
@@ -124,7 +124,7 @@ impl RedisService {
         Err(trouble)
     }
 
-    /// Waits for a moment after a try that failed like this, or says that it is enough.
+    /// Pauses after an attempt that failed like this, or returns the error if there is no time for another.
     pub(crate) async fn pause(
         &self,
         timer: CallTimer,
@@ -141,7 +141,7 @@ impl RedisService {
         Ok(())
     }
 
-    /// The time as scripts get it: nothing if the server's counts.
+    /// Returns the time as scripts get it: empty if they take the server's.
     pub(crate) fn now(&self) -> String {
         self.time.given().map_or_else(String::new, |now| now.as_micros().to_string())
     }

@@ -1,11 +1,11 @@
-//! What a process holds ahead of one bucket.
+//! Buffer of what a process holds ahead of one bucket.
 
 use tollgate_core::{Costs, Limits, Span, Tick};
 
 use super::{UsageDelta, signed};
 use crate::usage::Caller;
 
-/// How long a portion should last.
+/// The shortest and the longest time that a portion should last.
 const LASTS: [Span; 2] = [Span::from_millis(100), Span::from_millis(400)];
 
 /// A portion is at most so many times what is asked for.
@@ -15,7 +15,7 @@ const PORTION_MAX: u64 = 1 << 20;
 #[derive(Debug, Default)]
 pub(super) struct PrefetchBuffer {
     limits: Option<Limits>,
-    /// Whose takes are served from it: what was used of it is counted as that of one kind of callers.
+    /// The kind of callers that it serves: what was used of it is counted as theirs.
     caller: Caller,
     held: Vec<u64>,
     /// What was used of it and is not yet counted.
@@ -28,19 +28,19 @@ pub(super) struct PrefetchBuffer {
 }
 
 impl PrefetchBuffer {
-    /// Whether what is held is of these limits, and for whom these costs are.
+    /// Returns whether what is held is of these limits, and for the kind of callers of these costs.
     pub(super) fn is_of(&self, limits: &Limits, costs: &Costs) -> bool {
         let is_equal =
             |held: &Limits| held.same(limits) || held == limits && held.version() == limits.version();
         self.caller == Caller::of(costs) && self.limits.as_ref().is_some_and(is_equal)
     }
 
-    /// The limits that what is held is of, if anything is.
+    /// Returns the limits of what is held, if anything is.
     pub(super) fn limits(&self) -> Option<&Limits> {
         self.limits.as_ref()
     }
 
-    /// When the portion was taken that is being used.
+    /// Returns when the last portion was taken.
     pub(super) fn filled(&self) -> Tick {
         self.filled
     }
@@ -50,12 +50,12 @@ impl PrefetchBuffer {
         now.since(self.touched) >= idle
     }
 
-    /// Whether what is asked for is there.
+    /// Returns whether it holds what is asked for.
     pub(super) fn has(&self, limits: &Limits, costs: &Costs) -> bool {
         self.is_of(limits, costs) && self.held.iter().zip(costs.amounts()).all(|(held, cost)| held >= cost)
     }
 
-    /// Takes what is asked for, if it is there.
+    /// Takes what is asked for, if it holds that.
     pub(super) fn take(&mut self, limits: &Limits, costs: &Costs, now: Tick) -> bool {
         if !self.has(limits, costs) {
             return false;
@@ -66,7 +66,8 @@ impl PrefetchBuffer {
         true
     }
 
-    /// What would be held if what was taken were settled with what was used; `None` if that cannot be done with what is held.
+    /// Returns what it would hold if what was taken were settled with what was used; `None` if that cannot be done with what
+    /// it holds.
     pub(super) fn settled(
         &self,
         limits: &Limits,
@@ -99,7 +100,7 @@ impl PrefetchBuffer {
         true
     }
 
-    /// How much to take beyond what is asked for: as much as lasts for a moment, and no more than may be held.
+    /// Returns how much to take beyond what is asked for: as much as lasts for a moment, and no more than may be held.
     pub(super) fn ahead(&mut self, costs: &Costs, bounds: &[u64], now: Tick) -> Vec<u64> {
         let lasted = now.since(self.filled);
         let [shortest, longest] = LASTS;
@@ -116,7 +117,7 @@ impl PrefetchBuffer {
         costs.amounts().iter().zip(bounds).enumerate().map(ahead).collect()
     }
 
-    /// A portion was taken ahead with `costs`, and what was uncounted was counted with it.
+    /// Adds a portion that was taken with `costs`; what was uncounted was counted with it.
     pub(super) fn fill(&mut self, limits: &Limits, costs: &Costs, ahead: &[u64], at: Tick, now: Tick) {
         if !self.is_of(limits, costs) {
             self.held = vec![0; limits.len()];
@@ -127,12 +128,12 @@ impl PrefetchBuffer {
         (self.filled, self.touched) = (at, now);
     }
 
-    /// Nothing can be had ahead just now.
+    /// Makes the next portions smaller, because this one did not fit.
     pub(super) fn shrink(&mut self) {
         self.portion /= 4;
     }
 
-    /// What there is to give back, and what to count with it; nothing is held after that.
+    /// Returns what there is to give back, and what to count with it; it holds nothing after that.
     pub(super) fn empty(&mut self) -> Option<(Limits, Vec<u64>, UsageDelta)> {
         let limits = self.limits.take()?;
         self.shrink();

@@ -7,7 +7,7 @@ use tollgate_core::{Costs, Tick};
 use super::UsageDelta;
 use crate::{OwnedTransaction, StepOutcome, StoreError};
 
-/// A store that a prefetcher takes portions from.
+/// A store that a prefetcher takes portions from. See [`Prefetcher`](super::Prefetcher) for an example.
 pub trait PortionSource: Send + Sync + 'static {
     /// Whether a portion is worth a call that takes from a limit of which nothing may be held ahead. The next take
     /// needs a call then as well, but settlements may be served.
@@ -24,7 +24,7 @@ pub trait PortionSource: Send + Sync + 'static {
     fn give_back(&self, call: OwnedTransaction, used: UsageDelta) -> impl Future<Output = ()> + Send;
 }
 
-/// A call that takes more than was asked for.
+/// A call that takes more than was asked for. See [`Prefetcher`](super::Prefetcher) for an example.
 #[derive(Clone, Debug)]
 pub struct Portion {
     /// Takes of the same buckets with larger costs.
@@ -35,7 +35,7 @@ pub struct Portion {
     pub asked: Vec<Costs>,
 }
 
-/// What came of a portion.
+/// The outcome of a portion. See [`Prefetcher`](super::Prefetcher) for an example.
 #[derive(Clone, Debug)]
 pub enum PortionOutcome {
     /// It was taken.

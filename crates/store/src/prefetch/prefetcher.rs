@@ -17,6 +17,54 @@ use crate::{
 };
 
 /// Serves calls from what a process has taken ahead of its buckets. `S` takes it and gives it back.
+///
+/// ```
+/// use std::sync::Arc;
+/// use std::time::Duration;
+///
+/// use tollgate_core::{Limit, Limits, Tick, demand};
+/// use tollgate_store::prefetch::{
+///     Portion, PortionOutcome, PortionSource, Prefetch, Prefetcher, ServeMode, UsageDelta,
+/// };
+/// use tollgate_store::{BucketRef, Key, Op, OwnedTransaction, Step, StepOutcome, Taken};
+///
+/// /// A store in which everything fits.
+/// struct Endless;
+///
+/// impl PortionSource for Endless {
+///     const TAKES_PARTIAL: bool = false;
+///
+///     fn now(&self) -> Tick {
+///         Tick::from_secs(1)
+///     }
+///
+///     async fn take_portion(&self, portion: &Portion) -> PortionOutcome {
+///         let taken = StepOutcome::Taken(Taken { at: self.now(), remarks: 0 });
+///         PortionOutcome::Taken(portion.call.steps().map(|_| taken).collect())
+///     }
+///
+///     async fn give_back(&self, _: OwnedTransaction, _: UsageDelta) {}
+/// }
+///
+/// # let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+/// # let handle = runtime.handle().clone();
+/// # runtime.block_on(async {
+/// let source = Arc::new(Endless);
+/// let settings = Prefetch::new(5, Duration::from_secs(1));
+/// let prefetcher = Prefetcher::new(settings, Arc::downgrade(&source), handle);
+///
+/// let (key, limits) = (Key::new(&["entity", "resource"]), Limits::new([Limit::per_minute("rpm", 1_000)])?);
+/// let costs = limits.costs(&demand! { rpm: 1 })?;
+/// let bucket = BucketRef { namespace: "ns", key: &key, limits: &limits };
+/// let take = [Step { place: bucket, op: Op::Take { costs: &costs, term: None } }];
+/// // The first take takes a portion, and the second one is served from it.
+/// assert!(prefetcher.serve(&take, ServeMode::HeldOnly, 0).await?.is_none());
+/// assert!(prefetcher.serve(&take, ServeMode::Portion, 0).await?.is_some());
+/// assert!(prefetcher.serve(&take, ServeMode::HeldOnly, 0).await?.is_some());
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// # })?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 pub struct Prefetcher<S> {
     settings: Option<Prefetch>,
     source: Weak<S>,
@@ -24,7 +72,7 @@ pub struct Prefetcher<S> {
     buckets: Arc<PrefetchedBuckets>,
 }
 
-/// How a call may be served.
+/// How a call may be served. See [`Prefetcher`] for an example.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ServeMode {
     /// From what is held, or by a new portion.

@@ -1,4 +1,4 @@
-//! A future that is run to its end, whether a caller awaits it or not.
+//! Futures that run to completion, also if their caller stops waiting.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -8,13 +8,23 @@ use tokio::runtime::Handle;
 
 /// Runs where it is polled, with the timers and connections of a runtime. Dropped before its end, it goes on there
 /// detached, and `abandoned` gets its output.
+///
+/// ```
+/// use tollgate_store::workers::{RunToCompletion, Workers};
+///
+/// # let workers = Workers::start("example")?;
+/// let handle = workers.handle().clone();
+/// let call = RunToCompletion::new(handle.clone(), async { 7 }, |output| println!("undo {output}"));
+/// assert_eq!(handle.block_on(call), 7);
+/// # Ok::<(), std::io::Error>(())
+/// ```
 pub struct RunToCompletion<T, F>
 where
     F: Future<Output = T> + Send + 'static,
     T: Send + 'static,
 {
     handle: Handle,
-    /// Once it was polled: what was never begun need not be ended.
+    /// Whether it was polled: a future that never began need not be ended.
     is_begun: bool,
     future: Option<Pin<Box<F>>>,
     abandoned: Option<Box<dyn FnOnce(T) + Send>>,
@@ -25,7 +35,7 @@ where
     F: Future<Output = T> + Send + 'static,
     T: Send + 'static,
 {
-    /// `future` within the runtime of `handle`; if it is dropped, `abandoned` gets its output.
+    /// Runs `future` within the runtime of `handle`; if it is dropped, `abandoned` gets its output.
     pub fn new(
         handle: Handle,
         future: F,

@@ -10,7 +10,7 @@ use super::super::record::StreamRecord;
 use super::shards::{Described, ShardPosition};
 use super::{StreamReader, checkpoint};
 
-/// What was found at an iterator.
+/// The page at an iterator.
 pub(super) enum StreamPage {
     Read {
         records: Vec<StreamRecord>,
@@ -19,7 +19,7 @@ pub(super) enum StreamPage {
     },
     /// The iterator is too old.
     Expired,
-    /// What it points at is gone.
+    /// The record that it points at is gone.
     Trimmed,
 }
 
@@ -30,7 +30,7 @@ impl StreamReader {
             let timer = CallTimer::start();
             let describe = self.client.describe_stream().stream_arn(&self.stream);
             let described = describe.set_exclusive_start_shard_id(after).send().await;
-            let described = described.map_err(|error| away(&error, timer))?.stream_description;
+            let described = described.map_err(|error| stream_error(&error, timer))?.stream_description;
             let Some(described) = described else { return Ok(shards) };
             let listed = described.shards.unwrap_or_default().into_iter();
             shards.extend(
@@ -58,11 +58,11 @@ impl StreamReader {
             Ok(got) => {
                 got.shard_iterator.ok_or_else(|| StoreError::Refused("the stream gives no iterator".into()))
             }
-            // What we were at is gone: the oldest that is left is next.
+            // The record after which to go on is gone: the oldest that is left is next.
             Err(error) if is_after && code(&error) == "TrimmedDataAccessException" => {
                 Box::pin(self.iterator(shard, ShardPosition::Oldest)).await
             }
-            Err(error) => Err(away(&error, timer)),
+            Err(error) => Err(stream_error(&error, timer)),
         }
     }
 
@@ -72,7 +72,7 @@ impl StreamReader {
             Ok(got) => got,
             Err(error) if code(&error) == "ExpiredIteratorException" => return Ok(StreamPage::Expired),
             Err(error) if code(&error) == "TrimmedDataAccessException" => return Ok(StreamPage::Trimmed),
-            Err(error) => return Err(away::<GetRecordsError>(&error, timer)),
+            Err(error) => return Err(stream_error::<GetRecordsError>(&error, timer)),
         };
         let records = got.records.unwrap_or_default();
         let number = |record: &aws_sdk_dynamodbstreams::types::Record| {
@@ -80,7 +80,7 @@ impl StreamReader {
         };
         let last = records.last().and_then(number);
         let records = records.into_iter().filter_map(StreamRecord::of_sdk);
-        // Remembering how far it was read is a write, too: what comes of that is no news, or it would never end.
+        // Checkpoints are in the stream, too, and would cause new checkpoints for ever.
         let records = records.filter(|record| !checkpoint::is_one(record)).collect();
         Ok(StreamPage::Read { records, last, next: got.next_shard_iterator })
     }
@@ -90,8 +90,8 @@ fn code<E: ProvideErrorMetadata>(error: &SdkError<E>) -> &str {
     error.as_service_error().and_then(|error| error.code()).unwrap_or_default()
 }
 
-/// What the SDK says, in our words. It has tried several times already.
-fn away<E: ProvideErrorMetadata>(error: &SdkError<E>, timer: CallTimer) -> StoreError {
+/// Converts an error of the SDK, which has retried the call already.
+fn stream_error<E: ProvideErrorMetadata>(error: &SdkError<E>, timer: CallTimer) -> StoreError {
     let (code, said) = error
         .as_service_error()
         .map(|error| (error.code().unwrap_or_default(), error.message().unwrap_or_default()))
