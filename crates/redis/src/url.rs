@@ -63,7 +63,7 @@ pub(crate) enum Deployment {
 /// use tollgate_redis::{RedisUrl, UrlError};
 ///
 /// let error: UrlError = "http://cache.example".parse::<RedisUrl>().unwrap_err();
-/// assert!(error.to_string().contains("redis://"), "{error}");
+/// assert!(error.to_string().contains("redis+sentinel"), "{error}");
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]

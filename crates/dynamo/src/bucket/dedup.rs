@@ -10,10 +10,10 @@ const CALLS_MAX: usize = 8_192;
 
 /// The calls of this process that have ids.
 #[derive(Default)]
-pub(super) struct CallTable(Mutex<RecentCalls>);
+pub(super) struct CallTable(Mutex<CallsById>);
 
 #[derive(Default)]
-struct RecentCalls {
+struct CallsById {
     by_id: HashMap<OpId, Arc<CallProgressLock>>,
     order: VecDeque<OpId>,
 }

@@ -84,7 +84,7 @@ pub enum ServeMode {
 }
 
 /// The steps of a call, as a prefetcher can serve them.
-enum Request<'a> {
+enum PrefetchRequest<'a> {
     Take(Vec<PrefetchStep<'a>>),
     /// With what was used of each.
     Settle(Vec<(PrefetchStep<'a>, &'a [u64])>),
@@ -138,22 +138,22 @@ impl<S: PortionSource> Prefetcher<S> {
         events: i64,
     ) -> Result<Option<Vec<StepOutcome>>, StoreError> {
         let (Some(settings), Some(source)) = (self.settings, self.source.upgrade()) else { return Ok(None) };
-        match Request::of(steps, mode, settings.percent) {
-            Request::Take(parts) => {
+        match PrefetchRequest::of(steps, mode, settings.percent) {
+            PrefetchRequest::Take(parts) => {
                 // As long as this has references to the buckets, their idle watches do not remove them.
                 let buckets: Vec<_> =
                     parts.iter().map(|part| self.bucket(&part.bucket, settings.idle)).collect();
                 let buffers = lock_all(&buckets).await;
                 take(&*source, &parts, &buckets, buffers, mode).await
             }
-            Request::Settle(parts) => Ok(self.settle(&parts, events).await),
-            Request::WholeBucket => {
+            PrefetchRequest::Settle(parts) => Ok(self.settle(&parts, events).await),
+            PrefetchRequest::WholeBucket => {
                 for step in steps {
                     self.return_bucket(step.place.namespace, step.place.key).await;
                 }
                 Ok(None)
             }
-            Request::Unrelated => Ok(None),
+            PrefetchRequest::Unrelated => Ok(None),
         }
     }
 
@@ -250,26 +250,26 @@ impl PrefetchedBucket {
     }
 }
 
-impl<'a> Request<'a> {
-    fn of(steps: &'a [Step<'a>], mode: ServeMode, percent: u8) -> Request<'a> {
+impl<'a> PrefetchRequest<'a> {
+    fn of(steps: &'a [Step<'a>], mode: ServeMode, percent: u8) -> PrefetchRequest<'a> {
         if steps.iter().any(|step| step.takes().is_none() && settlement(step).is_none()) {
-            return Request::WholeBucket;
+            return PrefetchRequest::WholeBucket;
         }
         if mode == ServeMode::Bypass || steps.is_empty() {
-            return Request::Unrelated;
+            return PrefetchRequest::Unrelated;
         }
         let part = |step: &'a Step<'a>, costs: &'a Costs| {
             Some(PrefetchStep { bucket: step.place, bounds: bounds(step.place.limits, percent)?, costs })
         };
         let takes = steps.iter().map(|step| part(step, step.takes()?));
         if let Some(takes) = takes.collect::<Option<Vec<_>>>() {
-            return Request::Take(takes);
+            return PrefetchRequest::Take(takes);
         }
         let settlements = steps.iter().map(|step| {
             let (reserved, used) = settlement(step)?;
             Some((part(step, reserved)?, used))
         });
-        settlements.collect::<Option<Vec<_>>>().map_or(Request::Unrelated, Request::Settle)
+        settlements.collect::<Option<Vec<_>>>().map_or(PrefetchRequest::Unrelated, PrefetchRequest::Settle)
     }
 }
 

@@ -13,7 +13,7 @@ pub use folder::Folder;
 /// ```
 /// use tollgate_dynamo::aggregate::ArchiveError;
 ///
-/// assert!(ArchiveError("no space left".into()).to_string().contains("no space left"));
+/// assert!(ArchiveError("audit.jsonl.gz".into(), "no space left".into()).to_string().contains("no space left"));
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0} cannot be archived: {1}")]
