@@ -22,7 +22,7 @@ mod locked;
 mod memory;
 mod owned_txn;
 mod per_process;
-#[cfg(feature = "workers")]
+#[cfg(all(feature = "workers", not(loom)))]
 pub mod prefetch;
 mod process;
 mod random_id;
