@@ -38,9 +38,9 @@ impl Apply {
         if let Some(id) = self.undoes {
             dedup::forget(batch.connection, id.0.to_be_bytes())?;
         }
-        let outcome = self.call.with(|call| batch.apply(call, &self.writes))?;
-        self.is_repeat = outcome.is_repeat;
-        Ok(outcome.applied)
+        let applied = self.call.with(|call| batch.apply(call, &self.writes))?;
+        self.is_repeat = applied.is_repeat;
+        Ok(applied.outcome)
     }
 }
 

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use tollgate_core::{Denial, Status, Tick};
 use tollgate_store::records::RecordsError;
+use tollgate_store::txn::MeteredBucket;
 use tollgate_store::{
     BucketRef, Clock, LivenessCache, OutcomeCallback, OwnedTransaction, Reach, Reply, Step, Store,
     StoreError, StoredBucket, Transaction, TxnOutcome, WaitQueues,
@@ -155,8 +156,8 @@ impl Store for FileStore {
         let reply = self.read(move |view| {
             let mut denials = Vec::new();
             for step in call.steps() {
-                let (kept, now) = kept(view, &step.place)?;
-                denials.extend(kept.ask(&step, now));
+                let (stored, now) = seen_bucket(view, &step.place)?;
+                denials.extend(stored.ask(&step, now));
             }
             Ok(denials)
         });
@@ -166,8 +167,9 @@ impl Store for FileStore {
     fn peek<'a>(&'a self, place: &BucketRef<'a>) -> Reply<'a, Result<Vec<Status>, StoreError>> {
         let (namespace, key, limits) = (place.namespace.to_owned(), place.key.clone(), place.limits.clone());
         let reply = self.read(move |view| {
-            let (kept, now) = kept(view, &BucketRef { namespace: &namespace, key: &key, limits: &limits })?;
-            Ok(kept.peek(&limits, now))
+            let place = BucketRef { namespace: &namespace, key: &key, limits: &limits };
+            let (stored, now) = seen_bucket(view, &place)?;
+            Ok(stored.peek(&limits, now))
         });
         Reply::later(async move { reply.await.map_err(without_tests) })
     }
@@ -195,11 +197,13 @@ impl Store for FileStore {
     }
 }
 
-/// The bucket at a place, without the holders that a take would find to be gone, and the time.
-fn kept(view: &mut ReadView<'_>, place: &BucketRef<'_>) -> Result<(StoredBucket, Tick), Abort> {
-    let row = view.row(place)?;
+/// Returns the bucket without the holders that a take would find to be dead, and the time.
+fn seen_bucket(view: &mut ReadView<'_>, place: &BucketRef<'_>) -> Result<(StoredBucket, Tick), Abort> {
+    let found = view.row(place)?;
     let now = view.clock.now();
-    let Some(row) = row else { return Ok((StoredBucket::fresh(place.limits), now)) };
-    let now = view.clock.now_for(view.connection, row.kept.bucket.stamp(), now)?;
-    Ok((row.kept.as_seen(now, &mut LivenessCache::default()), now))
+    let Some(MeteredBucket { stored, .. }) = found else {
+        return Ok((StoredBucket::fresh(place.limits), now));
+    };
+    let now = view.clock.now_for(view.connection, stored.bucket.stamp(), now)?;
+    Ok((stored.as_seen(now, &mut LivenessCache::default()), now))
 }
