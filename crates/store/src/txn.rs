@@ -370,6 +370,7 @@ fn meter<T: BucketTxn>(
 }
 
 /// Returns what counts as usage of a step that was applied at `now`, and when it does.
+#[inline]
 pub(crate) fn used_by<'s>(step: &'s Step<'_>, done: &StepOutcome, now: Tick) -> Option<(Tick, Used<'s>)> {
     match (&step.op, done) {
         (Op::Take { costs, .. }, StepOutcome::Taken(taken)) => Some((taken.at, Used::Taken(costs))),

@@ -72,6 +72,7 @@ impl Tally {
     }
 
     /// Counts what a step used.
+    #[inline]
     pub(super) fn count_used(&self, space: &NamespaceTable, at: Tick, limits: &Limits, used: &Used<'_>) {
         self.count(space, at, limits, used.caller(), |sums| used.add(sums));
     }
