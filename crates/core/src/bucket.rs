@@ -168,6 +168,17 @@ impl Bucket {
         Some(self.stamp)
     }
 
+    /// Returns whether [`take_plain`](Bucket::take_plain) would take `costs` at `now`.
+    #[inline(always)]
+    pub fn fits_plain(&self, limits: &Limits, now: Tick, costs: &SmallCosts) -> bool {
+        match (&self.states, limits.plain()) {
+            (States::Plain(credits), Some(rules)) => {
+                rules.fits_few(credits, now.since(self.stamp).as_micros(), costs.amounts())
+            }
+            _ => false,
+        }
+    }
+
     /// Whether all of `costs` fits at `now`; [`commit`](Bucket::commit) then takes it. In two halves, so that a
     /// chain can ask every bucket before it takes from any.
     #[inline(always)]

@@ -204,7 +204,7 @@ impl SmallCosts {
 
     /// The amounts, one for each limit and 0 past them.
     #[inline(always)]
-    pub(crate) fn amounts(&self) -> &[u64; FEW] {
+    pub fn amounts(&self) -> &[u64; FEW] {
         &self.amounts
     }
 

@@ -110,6 +110,17 @@ impl PlainRules {
         }
     }
 
+    /// Returns whether `costs` fit after `elapsed`; `false` also if there are more limits.
+    #[inline(always)]
+    pub(crate) fn fits_few(&self, credits: &Credits, elapsed: u64, costs: &[u64; FEW]) -> bool {
+        let credits = credits.as_slice();
+        self.len <= FEW
+            && (0..self.len.min(FEW).min(credits.len())).all(|index| {
+                let rule = &self.rules[index];
+                rule.is_enough(rule.after(credits[index], elapsed, costs[index]), costs[index])
+            })
+    }
+
     /// With no loop and nothing written down before all is known. Also the empty places past the last limit are worked out:
     /// they cost nothing and hold nothing.
     #[inline(always)]

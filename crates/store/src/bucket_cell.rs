@@ -124,8 +124,7 @@ impl BucketCell {
 
     /// As [`take_plain`](BucketCell::take_plain), if these very limits are in force, which the costs are counted in.
     #[inline]
-    pub fn take_plain_under(&self, clock: &Clock, limits: &Limits, costs: &SmallCosts) -> Option<Tick> {
-        let now = clock.now();
+    pub fn take_plain_under(&self, now: Tick, limits: &Limits, costs: &SmallCosts) -> Option<Tick> {
         let mut inner = self.lock();
         let LockedBucket { limits: in_force, bucket, side } = &mut *inner;
         if side.is_some() || !in_force.same(limits) {

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use tollgate_core::{Costs, Denial, Limits, Take, Tick, Usage};
+use tollgate_core::{Costs, Denial, Limits, SmallCosts, Take, Tick, Usage};
 
 use crate::locked::LockedBucket;
 use crate::sync::MutexGuard;
@@ -19,6 +19,20 @@ pub const CHAIN_MAX: usize = 8;
 pub struct CellChain {
     cells: Vec<Arc<BucketCell>>,
     lock_order: Vec<usize>,
+}
+
+/// The most cells of which [`CellChain::take_plain`] takes.
+pub const PLAIN_CHAIN_MAX: usize = 4;
+
+/// What [`CellChain::take_plain`] takes of one cell.
+#[derive(Clone, Copy)]
+pub struct PlainStep<'a> {
+    /// The limits that the costs are counted in.
+    pub limits: &'a Limits,
+    /// What to take.
+    pub costs: SmallCosts,
+    /// When it was taken.
+    pub at: Tick,
 }
 
 /// Why cells do not make a chain.
@@ -94,31 +108,32 @@ impl CellChain {
         Ok(at)
     }
 
-    /// As [`try_take`](CellChain::try_take), if no caller waits, these very limits are in force, which the costs are
-    /// counted in, and all fits, which is the common case; otherwise does nothing.
-    pub fn take_under<'l>(
-        &self,
-        clock: &Clock,
-        limits: impl Iterator<Item = &'l Limits>,
-        costs: &[Costs],
-    ) -> Option<[Tick; CHAIN_MAX]> {
-        let mut locked = [const { None }; CHAIN_MAX];
+    /// Takes each step of the cell in its place, and notes when, if no caller waits, all buckets are plain and under the limits
+    /// of their steps, and all costs fit, which is the common case. `false`, with nothing taken, if not, or if the chain has
+    /// more than [`PLAIN_CHAIN_MAX`] cells.
+    #[inline]
+    pub fn take_plain(&self, now: Tick, steps: &mut [PlainStep<'_>]) -> bool {
+        if self.cells.len() > PLAIN_CHAIN_MAX || steps.len() != self.cells.len() {
+            return false;
+        }
+        let mut locked = [const { None }; PLAIN_CHAIN_MAX];
         for index in &self.lock_order {
             locked[*index] = Some(self.cells[*index].lock());
         }
-        let now = clock.now();
-        let fits = |((inner, costs), limits): ((&MutexGuard<'_, LockedBucket>, &Costs), &Limits)| {
-            inner.side.is_none() && inner.limits.same(limits) && inner.bucket.fits(limits, now, costs)
+        let fits = |(inner, step): (&MutexGuard<'_, LockedBucket>, &PlainStep<'_>)| {
+            inner.side.is_none()
+                && inner.limits.same(step.limits)
+                && inner.bucket.fits_plain(&inner.limits, now, &step.costs)
         };
-        if !locked.iter().flatten().zip(costs).zip(limits).all(fits) {
-            return None;
+        if !locked.iter().flatten().zip(steps.iter()).all(fits) {
+            return false;
         }
-        let mut at = [Tick::ZERO; CHAIN_MAX];
-        for ((inner, costs), at) in locked.iter_mut().flatten().zip(costs).zip(&mut at) {
+        for (inner, step) in locked.iter_mut().flatten().zip(steps) {
             let LockedBucket { limits, bucket, .. } = &mut **inner;
-            *at = bucket.commit(limits, now, &Take::of(costs));
+            let taken = bucket.take_plain(limits, now, &step.costs);
+            step.at = taken.expect("the costs were found to fit under the same lock");
         }
-        Some(at)
+        true
     }
 
     /// Settles each cell with its usage, which is counted in `limits[i]`.

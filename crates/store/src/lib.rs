@@ -2,7 +2,7 @@
 //!
 //! A store makes the pure functions of `tollgate-core` atomic and nothing else: no arithmetic happens here. The
 //! memory store is the fastest of them and the one in which waiting is at home; [`Store`] is what every other
-//! one implements, and the conformance suite (feature `conformance`) proves a store equal to the core.
+//! one implements, and the suites of `tollgate-conformance` prove a store equal to the core.
 
 mod acquire;
 mod activity;
@@ -14,8 +14,6 @@ mod cell_queue;
 mod chain;
 mod clock;
 mod codec;
-#[cfg(feature = "conformance")]
-pub mod conformance;
 mod fault;
 mod forgotten;
 mod join_all;
@@ -47,7 +45,7 @@ pub use backend::{Backend, BucketStatus, FORGET_MAX, LocalBucket, Scope};
 pub use block_on::may_block;
 pub use bucket_cell::{BucketCell, LeaseTerm};
 pub use cell_queue::{PATIENCE, Priority, Rank, WAITERS_MAX};
-pub use chain::{CHAIN_MAX, CellChain, ChainError};
+pub use chain::{CHAIN_MAX, CellChain, ChainError, PLAIN_CHAIN_MAX, PlainStep};
 pub use clock::{Alarm, Clock, ClockWords, Correction, HostClock, ManualClock, StoreClock};
 pub use codec::{decode_outcome, encode_outcome};
 pub use fault::{Fault, FaultStore};

@@ -1,35 +1,60 @@
-//! What those do who can do without the store while it is away.
+//! Fallback while the store is unavailable.
 
+use std::future::Future;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use tollgate_core::{Span, Tick};
 use tollgate_store::{Clock, Memory};
 
-/// How long a store that did not answer is left alone by those who can do without it.
-const LEFT_ALONE_FOR: Span = Span::from_secs(1);
+/// How long a store that did not answer is not asked by callers that have a fallback.
+const RETRY_AFTER: Span = Span::from_secs(1);
 
-/// Whether the store is away, and the memory that stands in for it.
+/// Whether the store is unavailable, and the memory that replaces it meanwhile.
 #[derive(Default)]
 pub(crate) struct StoreHealth {
-    /// Until when a store that did not answer is left alone.
-    until: AtomicU64,
+    /// Until when a store that did not answer is not asked.
+    unavailable_until: AtomicU64,
     local: OnceLock<Memory>,
 }
 
 impl StoreHealth {
-    /// Returns whether the store did not answer a moment ago, so that a caller that can do without it need not ask.
-    pub(crate) fn is_recent(&self, now: Tick) -> bool {
-        now.as_micros() < self.until.load(Ordering::Relaxed)
+    /// Returns the answer of the store; what `fall_back` offers instead, if the store is unavailable or was a moment ago.
+    ///
+    /// # Cancel safety
+    ///
+    /// As that of `answer`.
+    pub(crate) async fn or_fall_back<T, E>(
+        &self,
+        clock: &Clock,
+        answer: impl Future<Output = Result<T, E>>,
+        is_unavailable: impl Fn(&E) -> bool,
+        fall_back: impl Fn() -> Result<Option<T>, E>,
+    ) -> Result<T, E> {
+        if self.is_unavailable(clock.now())
+            && let Some(offered) = fall_back()?
+        {
+            return Ok(offered);
+        }
+        match answer.await {
+            Err(error) if is_unavailable(&error) => {
+                self.mark_unavailable(clock.now());
+                fall_back()?.ok_or(error)
+            }
+            answer => answer,
+        }
     }
 
-    /// The store did not answer.
-    pub(crate) fn note(&self, now: Tick) {
-        self.until.fetch_max((now + LEFT_ALONE_FOR).as_micros(), Ordering::Relaxed);
+    fn is_unavailable(&self, now: Tick) -> bool {
+        now.as_micros() < self.unavailable_until.load(Ordering::Relaxed)
     }
 
-    /// The memory that stands in for the store.
-    pub(crate) fn local(&self, clock: &Clock) -> &Memory {
+    fn mark_unavailable(&self, now: Tick) {
+        self.unavailable_until.fetch_max((now + RETRY_AFTER).as_micros(), Ordering::Relaxed);
+    }
+
+    /// Returns the memory that replaces the store.
+    pub(crate) fn local_store(&self, clock: &Clock) -> &Memory {
         self.local.get_or_init(|| Memory::builder().clock(clock.clone()).build())
     }
 }

@@ -58,6 +58,7 @@ mod pool;
 mod retry;
 mod run;
 pub mod set;
+mod store_client;
 mod timeout;
 #[cfg(feature = "tower")]
 pub mod tower;

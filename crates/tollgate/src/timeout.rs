@@ -1,4 +1,4 @@
-//! Waiting for a store no longer than is bearable.
+//! Timeouts for calls to a store.
 
 use std::future::{Future, poll_fn};
 use std::pin::pin;
@@ -25,7 +25,7 @@ impl Alarm for SleepAlarm {
     }
 }
 
-/// What `answer` says, or [`StoreError::Unavailable`] if it says nothing for `timeout`.
+/// Returns the answer, or [`StoreError::Unavailable`] if it takes longer than `timeout`.
 ///
 /// # Cancel safety
 ///
@@ -41,7 +41,7 @@ pub(crate) async fn with_timeout<T, E: From<StoreError>>(
         if let Poll::Ready(said) = answer.as_mut().poll(context) {
             return Poll::Ready(said);
         }
-        // Most answers are here at once, and need no bell.
+        // Most answers are ready at the first poll, and need no alarm.
         let bell = bell.get_or_insert_with(|| {
             let bell = Arc::<SleepAlarm>::default();
             let alarm: Arc<dyn Alarm> = bell.clone();

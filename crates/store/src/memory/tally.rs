@@ -121,15 +121,22 @@ impl Tally {
 }
 
 impl LocalBucket {
-    /// Counts what was taken of the bucket at `at`.
+    /// Counts what a call took of the bucket at `at`: so much of each limit.
     #[inline]
-    pub fn count_take(&self, at: Tick, limits: &Limits, costs: &Costs) {
-        self.tally.count_take(&self.space, at, limits, costs);
+    pub fn count_take(&self, at: Tick, limits: &Limits, caller: Caller, amounts: &[u64]) {
+        self.tally.count(&self.space, at, limits, caller, |sums| sums.add_amounts(amounts));
     }
 
-    /// Counts what a settlement changes, which is counted in `limits`.
+    /// Counts what a settlement changes: so much of each limit was reserved, and so much used.
     #[inline]
-    pub fn count_settlement(&self, now: Tick, limits: &Limits, usage: &Usage<'_>) {
-        self.tally.count_settlement(&self.space, now, limits, usage);
+    pub fn count_settlement(
+        &self,
+        now: Tick,
+        limits: &Limits,
+        caller: Caller,
+        reserved: &[u64],
+        used: &[u64],
+    ) {
+        self.tally.count(&self.space, now, limits, caller, |sums| sums.add_difference(reserved, used));
     }
 }

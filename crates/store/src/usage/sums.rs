@@ -183,14 +183,26 @@ impl Sums {
     /// Adds what was taken, which is counted in their limits.
     #[inline]
     pub fn add_take(&mut self, costs: &Costs) {
+        self.add_amounts(costs.amounts());
+    }
+
+    /// Adds a take of so much of each limit.
+    #[inline]
+    pub fn add_amounts(&mut self, amounts: &[u64]) {
         self.events += 1;
-        self.add(costs.amounts().iter().map(|amount| signed(*amount)));
+        self.add(amounts.iter().map(|amount| signed(*amount)));
     }
 
     /// Adds what a settlement changes, which is counted in their limits.
     #[inline]
     pub fn add_settlement(&mut self, usage: &Usage<'_>) {
-        let amounts = usage.used.iter().zip(usage.reserved.amounts());
+        self.add_difference(usage.reserved.amounts(), usage.used);
+    }
+
+    /// Adds what was used of each limit beyond what was reserved, which is negative if it was less.
+    #[inline]
+    pub fn add_difference(&mut self, reserved: &[u64], used: &[u64]) {
+        let amounts = used.iter().zip(reserved);
         self.add(amounts.map(|(used, reserved)| signed(*used) - signed(*reserved)));
     }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use loom::thread;
 use tollgate_core::{Costs, Limit, Limits, demand};
 use tollgate_store::records::{Item, ItemKey, Records, Write};
-use tollgate_store::usage::{Window, iso, usage_key};
+use tollgate_store::usage::{Caller, Window, iso, usage_key};
 use tollgate_store::{
     Backend, BucketRef, Key, ManualClock, Memory, Op, Scope, Step, Store, Transaction, TxnOutcome, WaitError,
     WaitRequest,
@@ -74,7 +74,7 @@ fn who_has_a_bucket_at_hand_takes_from_it_or_finds_it_gone() {
         let other = Arc::clone(&shop);
         let thread = thread::spawn(move || other.memory.forget("shop", BUCKET).wait().unwrap());
         match pin.cell.take_plain(shop.memory.clock(), &shop.one.few().unwrap()) {
-            Some(at) => pin.count_take(at, &shop.limits, &shop.one),
+            Some(at) => pin.count_take(at, &shop.limits, Caller::Own, shop.one.amounts()),
             None => assert!(pin.cell.is_gone()),
         }
         assert_eq!(thread.join().unwrap(), 1);
@@ -105,7 +105,7 @@ fn what_is_counted_at_hand_is_written_down_once() {
         let pin = shop.memory.pin(&shop.place()).unwrap();
         let other = Arc::clone(&shop);
         let thread = thread::spawn(move || other.memory.write_usage("shop", BUCKET).wait().unwrap());
-        pin.count_take(START, &shop.limits, &shop.one);
+        pin.count_take(START, &shop.limits, Caller::Own, shop.one.amounts());
         thread.join().unwrap();
         assert_eq!(shop.used(), 2);
     });

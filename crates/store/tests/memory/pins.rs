@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use tollgate_core::{Limit, Limits, Span, Tick, Usage};
 use tollgate_store::records::Records;
-use tollgate_store::usage::{Window, iso, usage_key};
+use tollgate_store::usage::{Caller, Window, iso, usage_key};
 use tollgate_store::{
     Backend, BucketRef, Key, LocalBucket, ManualClock, Memory, Op, Priority, Scope, Step, Store, StoreError,
     Transaction, TxnOutcome,
@@ -71,11 +71,11 @@ fn what_is_taken_at_hand_counts_like_what_is_taken_by_a_call() {
     let (pin, clock, start) = (desk.pin(), desk.hands.clock(), desk.hands.now());
     let costs = each(&desk.limits, 10);
     let at = pin.cell.take_plain(&clock, &costs.few().unwrap()).unwrap();
-    pin.count_take(at, &desk.limits, &costs);
+    pin.count_take(at, &desk.limits, Caller::Own, costs.amounts());
     desk.hands.advance(Span::from_secs(3_600));
     let usage = Usage { at, reserved: &costs, used: &[1, 3], holder: None };
     pin.cell.settle(&clock, &desk.limits, &usage);
-    pin.count_settlement(clock.now(), &desk.limits, &usage);
+    pin.count_settlement(clock.now(), &desk.limits, Caller::Own, usage.reserved.amounts(), usage.used);
     assert_eq!(desk.used(Window::Hour, start), Some(11));
     assert_eq!(desk.used(Window::Hour, clock.now()), Some(-7));
     assert_eq!(desk.used(Window::Day, start), Some(4));
@@ -89,7 +89,7 @@ fn limits_of_the_same_names_go_on_in_the_same_sums_and_others_are_added_by_name(
     let lowered = limits([Limit::per_day("rpm", 5), Limit::per_day("tpm", 50)]);
     let swapped = limits([Limit::per_day("tpm", 50), Limit::per_day("slow", 5)]);
     for other in [&lowered, &swapped, &desk.limits, &swapped, &lowered] {
-        pin.count_take(now, other, &each(other, 2));
+        pin.count_take(now, other, Caller::Own, each(other, 2).amounts());
     }
     assert_eq!(desk.used(Window::Hour, now), Some(11));
 }
@@ -101,7 +101,7 @@ fn a_clock_that_steps_back_over_the_hour_loses_nothing() {
     let (pin, then) = (desk.pin(), desk.hands.now());
     let before = then - Span::from_secs(1);
     for at in [before, then, before, then, then, before] {
-        pin.count_take(at, &desk.limits, &each(&desk.limits, 5));
+        pin.count_take(at, &desk.limits, Caller::Own, each(&desk.limits, 5).amounts());
     }
     assert_eq!((desk.used(Window::Hour, before), desk.used(Window::Hour, then)), (Some(15), Some(16)));
     assert_eq!((desk.used(Window::Month, before), desk.used(Window::Month, then)), (Some(15), Some(16)));
@@ -136,11 +136,11 @@ fn what_is_counted_after_a_bucket_was_forgotten_is_counted_nowhere() {
     desk.take().unwrap();
     let (pin, now, costs) = (desk.pin(), desk.hands.now(), each(&desk.limits, 7));
     desk.forget();
-    pin.count_take(now, &desk.limits, &costs);
-    pin.count_take(now + Span::from_secs(7_200), &desk.limits, &costs);
+    pin.count_take(now, &desk.limits, Caller::Own, costs.amounts());
+    pin.count_take(now + Span::from_secs(7_200), &desk.limits, Caller::Own, costs.amounts());
     assert_eq!(desk.used(Window::Month, now), None);
     desk.take().unwrap();
-    pin.count_take(now, &desk.limits, &costs);
+    pin.count_take(now, &desk.limits, Caller::Own, costs.amounts());
     assert_eq!(desk.used(Window::Month, now), Some(1), "the new bucket has a count of its own");
 }
 
@@ -208,7 +208,7 @@ fn threads_that_take_at_hand_while_the_hours_turn_are_counted_exactly() {
         for round in 0..ROUNDS {
             // Each hour is met by some threads sooner than by others.
             let at = start + Span::from_secs((round as u64 / 5_000) * 3_600);
-            pin.count_take(at, &desk.limits, &costs);
+            pin.count_take(at, &desk.limits, Caller::Own, costs.amounts());
             if thread == 0 && round % 1_000 == 0 {
                 desk.memory.write_usage("test", Scope::All).wait().unwrap();
             }

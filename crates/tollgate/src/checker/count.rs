@@ -1,14 +1,14 @@
 //! Counts of checks: looked at, charged without a check, and given back.
 
 use tollgate_core::{AsDemand, Bucket, CostSink as _, Costs, Limits, Status, Tick, Usage};
-use tollgate_store::{BucketRef, Key, Op, OpId, Priority, Reach, Reply, Step, StoreError, Transaction};
+use tollgate_store::{Key, Op, Priority, Reply, StoreError};
 
 use super::remote::{CheckPart, StoredChecker, parts};
 use super::{Checker, CheckerBacking, LocalChecker};
 use crate::CheckError;
-use crate::timeout::with_timeout;
+use crate::admission::Takes;
 
-/// What is done to counts without a check.
+/// A change of counts without a check.
 #[derive(Clone, Copy)]
 enum CountChange {
     Charge,
@@ -162,27 +162,22 @@ impl LocalChecker {
 impl StoredChecker {
     async fn peek(&self, parts: &[CheckPart]) -> Result<Vec<Status>, StoreError> {
         let nothing: Vec<Costs> = parts.iter().map(|part| Costs::none(part.limits.len())).collect();
-        let take = |(part, costs)| self.step(part, Op::Take { costs, term: None });
-        let steps: Vec<Step<'_>> = parts.iter().zip(&nothing).map(take).collect();
-        let asked = with_timeout(self.backend.clock(), self.timeout, self.backend.ask(&steps)).await?;
-        Ok(asked.iter().flat_map(|denial| denial.statuses().collect::<Vec<_>>()).collect())
+        let takes = parts.iter().zip(&nothing);
+        let takes = takes.map(|(part, costs)| Takes { bucket: &part.key, limits: &part.limits, costs });
+        let denials = self.0.ask(&takes.collect::<Vec<_>>()).await?;
+        Ok(denials.iter().flat_map(|denial| denial.statuses().collect::<Vec<_>>()).collect())
     }
 
     async fn change(&self, change: CountChange, parts: &[CheckPart]) -> Result<(), StoreError> {
-        let (now, none) = (self.backend.clock().now(), Costs::none(1));
-        let op = |part| match change {
-            CountChange::Charge => self.step(part, Op::Settle(charged(now, &none, &part.costs))),
-            CountChange::Refund => self.step(part, Op::TopUp(&part.costs)),
-        };
-        let steps: Vec<Step<'_>> = parts.iter().map(op).collect();
-        // A reply is only ever lost on the way from another host.
-        let id = (self.backend.reach() == Reach::Fleet).then(|| OpId(self.backend.new_holder_id()));
-        let call = Transaction { id, steps: &steps, metered: false };
-        with_timeout(self.backend.clock(), self.timeout, self.backend.apply(&call)).await.map(drop)
-    }
-
-    fn step<'s>(&'s self, part: &'s CheckPart, op: Op<'s>) -> Step<'s> {
-        Step { place: BucketRef { namespace: &self.namespace, key: &part.key, limits: &part.limits }, op }
+        let (now, none) = (self.0.clock().now(), Costs::none(1));
+        let steps = parts.iter().map(|CheckPart { key, limits, costs }| {
+            let op = match change {
+                CountChange::Charge => Op::Settle(charged(now, &none, costs)),
+                CountChange::Refund => Op::TopUp(costs),
+            };
+            self.0.step(key, limits, op)
+        });
+        self.0.apply(&steps.collect::<Vec<_>>()).await.map(drop)
     }
 }
 

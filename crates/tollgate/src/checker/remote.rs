@@ -1,31 +1,23 @@
 //! Checks whose counts are in a store.
 //!
-//! A store swaps the limits of a bucket whole, and a check that brings `rpm` alone must not make the key forget its
+//! A store replaces the limits of a bucket as a whole, and a check that brings `rpm` alone must not make the key lose its
 //! `tpm`. So each limit has a bucket of its own here.
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use tollgate_core::{Costs, Demand, Denial, Limit, Limits, Name};
-use tollgate_store::{
-    Backend, BucketRef, Key, Op, OpId, Priority, Reach, Reply, Step, StoreError, Transaction, TxnOutcome,
-    WAITERS_MAX,
-};
+use tollgate_core::{Costs, Demand, Denial, Limit, Limits};
+use tollgate_store::{Backend, Key, LeaseTerm, Priority, Reply, StoreError, WAITERS_MAX};
 
 use super::Waited;
 use crate::acquire::WaitOptions;
-use crate::admission::{Admission, AfterDenial, Takes, WaitPolicy};
+use crate::admission::{Decision, Planner, Takes, WaitPolicy, admit};
 use crate::limiter::STORE_TIMEOUT;
-use crate::timeout::with_timeout;
+use crate::store_client::StoreClient;
 use crate::{Attempt, CheckError};
 
-/// Where the counts are.
-pub(super) struct StoredChecker {
-    pub(super) backend: Arc<dyn Backend>,
-    pub(super) namespace: Box<str>,
-    /// How long the store may take to answer.
-    pub(super) timeout: Duration,
-}
+/// A checker whose counts are in a store.
+pub(super) struct StoredChecker(pub(super) StoreClient);
 
 /// What is charged to the bucket of one limit.
 pub(super) struct CheckPart {
@@ -34,18 +26,47 @@ pub(super) struct CheckPart {
     pub(super) costs: Costs,
 }
 
-impl CheckPart {
-    fn takes(&self) -> Takes<'_> {
-        Takes { bucket: &self.key, limits: &self.limits, costs: &self.costs }
+/// The buckets of one check. The limits come with the call, so they never change under it.
+struct CheckPlanner(Vec<CheckPart>);
+
+impl Planner for CheckPlanner {
+    type Plan = ();
+    type Error = CheckError;
+
+    async fn plan(&self) -> Result<(), CheckError> {
+        Ok(())
+    }
+
+    fn is_current(&self, (): &()) -> bool {
+        true
+    }
+
+    fn takes<'p>(&'p self, (): &'p ()) -> Vec<Takes<'p>> {
+        let takes =
+            |part: &'p CheckPart| Takes { bucket: &part.key, limits: &part.limits, costs: &part.costs };
+        self.0.iter().map(takes).collect()
+    }
+
+    async fn refresh(&self, (): &(), _: usize) -> Result<(), CheckError> {
+        Err(StoreError::BadCall("the store knows later limits than those of the check".into()).into())
+    }
+
+    fn term(&self, (): &()) -> Option<LeaseTerm> {
+        None
     }
 }
 
-/// Why it was not charged, and how long the caller waited before that.
+/// Why a check was not charged, and how long the caller waited before that.
 type CheckDenied = (Box<Denial>, Duration);
 
 impl StoredChecker {
     pub(super) fn new(backend: Arc<dyn Backend>, namespace: &str) -> StoredChecker {
-        StoredChecker { backend, namespace: namespace.into(), timeout: STORE_TIMEOUT }
+        StoredChecker(StoreClient::new(backend, namespace, STORE_TIMEOUT))
+    }
+
+    /// Returns a checker of the same counts with another store timeout.
+    pub(super) fn with_timeout(&self, timeout: Duration) -> StoredChecker {
+        StoredChecker(StoreClient::new(Arc::clone(&self.0.backend), Arc::clone(&self.0.namespace), timeout))
     }
 
     pub(super) fn check(
@@ -56,9 +77,9 @@ impl StoredChecker {
         limits: &Limits,
         priority: Priority,
     ) -> Reply<'_, Result<Attempt<()>, CheckError>> {
-        let parts = parts(entity, operation, costs, limits);
+        let planner = CheckPlanner(parts(entity, operation, costs, limits));
         Reply::later(async move {
-            Ok(match self.charge(&parts, WaitPolicy::at_once(priority)).await? {
+            Ok(match self.charge(planner, WaitPolicy::at_once(priority)).await? {
                 Ok(_) => Attempt::Admitted(()),
                 Err((denial, _)) => Attempt::Denied(denial),
             })
@@ -73,10 +94,10 @@ impl StoredChecker {
         limits: &Limits,
         wait: WaitOptions,
     ) -> Reply<'_, Result<Option<Waited>, CheckError>> {
-        let parts = parts(entity, operation, costs, limits);
-        let patience = wait.policy(self.backend.clock(), WAITERS_MAX);
+        let planner = CheckPlanner(parts(entity, operation, costs, limits));
+        let policy = wait.policy(self.0.clock(), WAITERS_MAX);
         Reply::later(async move {
-            match self.charge(&parts, patience).await? {
+            match self.charge(planner, policy).await? {
                 Ok(waited) => Ok(waited),
                 Err((denial, waited)) => Err(CheckError::TimedOut { denial, waited }),
             }
@@ -86,73 +107,30 @@ impl StoredChecker {
     /// Charges all parts or none.
     async fn charge(
         &self,
-        parts: &[CheckPart],
-        patience: WaitPolicy,
+        planner: CheckPlanner,
+        policy: WaitPolicy,
     ) -> Result<Result<Option<Waited>, CheckDenied>, CheckError> {
-        if parts.is_empty() {
+        if planner.0.is_empty() {
             return Ok(Ok(None));
         }
-        let mut limited_by = None;
-        let mut turn = Admission::new(&*self.backend, &self.namespace, patience);
-        let takes: Vec<Takes<'_>> = parts.iter().map(CheckPart::takes).collect();
-        loop {
-            let (turned, denials) = if turn.must_queue(|| takes.iter().copied())? {
-                match turn.in_line() {
-                    AfterDenial::Deny => (AfterDenial::Deny, self.ask(parts, &turn).await?),
-                    turned => (turned, Vec::new()),
-                }
-            } else {
-                match self.apply(parts, &turn).await? {
-                    TxnOutcome::Done(_) => {
-                        let waited = turn.waited().map(|duration| Waited { limit: limited_by, duration });
-                        return Ok(Ok(waited));
-                    }
-                    TxnOutcome::Denied(denials) => {
-                        limited_by = limited_by.or_else(|| slowest(&denials));
-                        (turn.denied(&takes, &denials)?, denials)
-                    }
-                    other => return Err(odd(&other).into()),
-                }
-            };
-            match turned {
-                AfterDenial::Deny => {
-                    let denial = Denial::joined(&denials).ok_or_else(|| odd(&TxnOutcome::Denied(denials)))?;
-                    let waited = turn.so_far();
-                    turn.leave().await;
-                    return Ok(Err((Box::new(denial), waited)));
-                }
-                AfterDenial::Again => {}
-                AfterDenial::Wait(due) => turn.notified(due).await,
+        match admit(&self.0, &planner, policy).await? {
+            Decision::Admitted(admitted) => {
+                let limit = admitted.limited_by;
+                Ok(Ok(admitted.waited.map(|duration| Waited { limit, duration })))
+            }
+            Decision::Denied(denied) => {
+                let denial = Denial::joined(&denied.denials);
+                let denial = denial.ok_or_else(|| StoreError::BadCall("the store denied no limit".into()))?;
+                Ok(Err((Box::new(denial), denied.waited)))
             }
         }
     }
-
-    fn steps<'s>(&'s self, parts: &'s [CheckPart]) -> Vec<Step<'s>> {
-        let step = |part: &'s CheckPart| {
-            let place = BucketRef { namespace: &self.namespace, key: &part.key, limits: &part.limits };
-            Step { place, op: Op::Take { costs: &part.costs, term: None } }
-        };
-        parts.iter().map(step).collect()
-    }
-
-    async fn apply(&self, parts: &[CheckPart], turn: &Admission<'_>) -> Result<TxnOutcome, StoreError> {
-        // A reply is only ever lost on the way from another host.
-        let id = (self.backend.reach() == Reach::Fleet).then(|| OpId(self.backend.new_holder_id()));
-        let call = Transaction { id, steps: &self.steps(parts), metered: false };
-        with_timeout(self.backend.clock(), self.timeout, turn.apply(&call)).await
-    }
-
-    async fn ask(&self, parts: &[CheckPart], turn: &Admission<'_>) -> Result<Vec<Denial>, StoreError> {
-        let steps = self.steps(parts);
-        let denials = with_timeout(self.backend.clock(), self.timeout, self.backend.ask(&steps)).await?;
-        Ok(parts.iter().zip(denials).map(|(part, denial)| turn.behind(&part.key, denial)).collect())
-    }
 }
 
-/// One for each limit that something is asked of.
+/// Returns a part for each limit that something is asked of.
 pub(super) fn parts(entity: &str, operation: &str, costs: &Costs, limits: &Limits) -> Vec<CheckPart> {
     let part = |(index, limit): (usize, &Limit)| {
-        // The name of a limit has no `/`, so whatever stands before the last one is the operation.
+        // The name of a limit has no `/`, so everything before the last one is the operation.
         let key = Key::new(&[entity, &format!("{operation}/{}", limit.name())]);
         let limits = Limits::new([limit.clone()]).expect("one valid limit is a set");
         let demand: Demand = [(limit.name().as_str(), costs.amount(index))].into_iter().collect();
@@ -160,13 +138,4 @@ pub(super) fn parts(entity: &str, operation: &str, costs: &Costs, limits: &Limit
         CheckPart { key, limits, costs }
     };
     limits.iter().enumerate().filter(|(index, _)| costs.takes(*index)).map(part).collect()
-}
-
-/// The limit that takes longest.
-fn slowest(denials: &[Denial]) -> Option<Name> {
-    Some(Denial::joined(denials)?.limited_by()?.limit().name().clone())
-}
-
-fn odd(answer: &TxnOutcome) -> StoreError {
-    StoreError::BadCall(format!("the store answered a check with {answer:?}"))
 }

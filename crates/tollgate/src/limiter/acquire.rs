@@ -1,17 +1,14 @@
-//! A call in the making: what is wanted, on whose behalf.
+//! Demands on behalf of an entity.
 
 use std::fmt;
 use std::future::IntoFuture;
-use std::sync::Arc;
 use std::time::Duration;
 
-use tollgate_catalog::ChainLink;
-use tollgate_core::{AsDemand, Costs, Limits, Span};
+use tollgate_core::{AsDemand, Limits, Span};
 use tollgate_store::Reply;
 
-use super::lease::{LimiterLease, StoredGrant};
-use super::plan::{AnyDemand, LimiterRequest, costs_of};
-use super::route::{LocalBuckets, Route};
+use super::lease::LimiterLease;
+use super::plan::{AnyDemand, LimiterRequest};
 use super::{ChainStatus, Limiter, LimiterError};
 use crate::acquire::WaitOptions;
 use crate::admission::WaitPolicy;
@@ -40,7 +37,7 @@ pub struct EntityDemand<'a, D> {
     entity: &'a str,
     resource: &'a str,
     demand: D,
-    /// What is only said of some calls.
+    /// Settings that few calls have.
     more: Option<Box<More<'a>>>,
 }
 
@@ -62,7 +59,7 @@ impl<D: fmt::Debug> fmt::Debug for EntityDemand<'_, D> {
     }
 }
 
-/// What can be said of both.
+/// The settings of both builders.
 macro_rules! entity_settings {
     ($builder:ident) => {
         impl<'a, D: AsDemand + Send + Sync + 'a> $builder<'a, Limiter, EntityDemand<'a, D>> {
@@ -107,7 +104,7 @@ impl<'a, D: AsDemand + Send + Sync + 'a> Acquire<'a, Limiter, EntityDemand<'a, D
     pub fn wait(self) -> Result<LimiterLease<'a>, LimiterError> {
         match self.demand.take_local(self.source) {
             Some(lease) => Ok(lease),
-            None => self.demand.take(self.source, self.source.patience(&self.wait)).wait(),
+            None => self.demand.take(self.source, self.source.wait_policy(&self.wait)).wait(),
         }
     }
 }
@@ -121,7 +118,7 @@ impl<'a, D: AsDemand + Send + Sync + 'a> IntoFuture for Acquire<'a, Limiter, Ent
         Reply::later(async move {
             match self.demand.take_local(self.source) {
                 Some(lease) => Ok(lease),
-                None => self.demand.take(self.source, self.source.patience(&self.wait)).await,
+                None => self.demand.take(self.source, self.source.wait_policy(&self.wait)).await,
             }
         })
     }
@@ -159,8 +156,8 @@ impl<'a, D: AsDemand + Send + Sync + 'a> IntoFuture for TryAcquire<'a, Limiter, 
 }
 
 impl Limiter {
-    /// How patient a caller is whose wait begins now.
-    fn patience(&self, wait: &WaitOptions) -> WaitPolicy {
+    /// Returns the policy of a caller whose wait begins now.
+    fn wait_policy(&self, wait: &WaitOptions) -> WaitPolicy {
         wait.policy(&self.0.clock, self.0.settings.waiters_max)
     }
 }
@@ -181,68 +178,30 @@ impl<'a, D: AsDemand + Send + Sync + 'a> EntityDemand<'a, D> {
         EntityDemand { entity, resource, demand, more: None }
     }
 
-    /// The common case: one bucket in this process whose limits are known, with no waiter. `None` if it is another, or
-    /// if there is something to say that the long way says better.
+    /// Takes from buckets of this process, if all are there; `None` if the store has to be asked.
     #[inline]
     fn take_local(&self, limiter: &'a Limiter) -> Option<LimiterLease<'a>> {
-        let shared = &*limiter.0;
-        if self.more.is_some() || shared.reporter.is_watched() {
+        if self.more.is_some() {
             return None;
         }
-        let route = shared.routes().get(self.entity, self.resource)?;
-        if !shared.catalog.is_current(&route.chain, shared.clock.now()) || shared.is_waited_for(&route.chain)
-        {
-            return None;
-        }
-        let Some(pin) = route.only_pin() else { return self.take_local_chain(limiter, route) };
-        let limits = &route.chain.links[0].limits;
-        if limits.have_resources() && shared.settings.lease_ttl.is_some() {
-            return None;
-        }
-        let mut costs = Costs::none(limits.len());
-        limits.resolve_into(&mut costs, &self.demand, |name| Err(limits.unknown(name))).ok()?;
-        let few = costs.few()?;
-        let packed = few.pack()?;
-        let at = pin.cell.take_plain_under(&shared.clock, limits, &few)?;
-        pin.count_take(at, limits, &costs);
-        Some(LimiterLease::pinned(limiter, route, at, packed))
+        limiter.take_pinned(self.entity, self.resource, &self.demand)
     }
 
-    /// The same for an entity that cascades, if all buckets of the chain are in this process.
-    #[inline(never)]
-    fn take_local_chain(&self, limiter: &'a Limiter, route: Arc<Route>) -> Option<LimiterLease<'a>> {
-        let shared = &*limiter.0;
-        let LocalBuckets { pins, cells } = route.pins.as_ref()?;
-        let links = &route.chain.links;
-        let expires = shared.settings.lease_ttl.is_some();
-        let is_uncommon =
-            |link: &ChainLink| link.limits.have_remarks() || expires && link.limits.have_resources();
-        if links.iter().any(is_uncommon) {
-            return None;
-        }
-        let costs = |(index, link): (usize, &ChainLink)| costs_of(&link.limits, index, &self.demand).ok();
-        let costs: Vec<Costs> = links.iter().enumerate().map(costs).collect::<Option<_>>()?;
-        let at = cells.as_ref()?.take_under(&shared.clock, links.iter().map(|link| &link.limits), &costs)?;
-        for (((pin, link), costs), at) in pins.iter().zip(links).zip(&costs).zip(at) {
-            pin.count_take(at, &link.limits, costs);
-        }
-        Some(LimiterLease::stored(limiter, StoredGrant::of_route(&route, costs, &at), None))
-    }
-
-    /// Takes it from the store, or says why not.
+    /// Takes the demand from the store, or denies it.
     #[cold]
     fn take(
         self,
         limiter: &'a Limiter,
-        patience: WaitPolicy,
+        policy: WaitPolicy,
     ) -> Reply<'a, Result<LimiterLease<'a>, LimiterError>> {
         Reply::later(async move {
             let EntityDemand { entity, resource, demand, more } = self;
             let More { also, limits, detached } = more.map(|more| *more).unwrap_or_default();
             let mut demands: Vec<(&str, AnyDemand<'_>)> = vec![(resource, &demand)];
             demands.extend(also.iter().map(|(name, demand)| (*name, &**demand as AnyDemand<'_>)));
-            let request = LimiterRequest { entity, demands, limits: limits.as_ref(), patience, detached };
-            limiter.take(&request).await
+            let request =
+                LimiterRequest { limits: limits.as_ref(), detached, ..LimiterRequest::new(entity, demands) };
+            limiter.take(&request, policy).await
         })
     }
 }

@@ -1,19 +1,20 @@
-//! Looking without taking.
+//! Status without taking.
 
 use std::time::Duration;
 
 use tollgate_core::{AsDemand, Demand};
-use tollgate_store::Reply;
+use tollgate_store::{Priority, Reply};
 
 use super::plan::{AnyDemand, LimiterRequest};
 use super::{ChainStatus, Limiter, LimiterError};
+use crate::admission::WaitPolicy;
 
 impl Limiter {
-    /// How every limit of the entity and of its parents stands. Changes nothing.
+    /// Returns the status of every limit of the entity and of its parents. Changes nothing.
     ///
     /// # Errors
     ///
-    /// As [`acquire`](Limiter::acquire), refusal aside.
+    /// As [`acquire`](Limiter::acquire), denials aside.
     pub fn available<'a>(
         &'a self,
         entity: &'a str,
@@ -23,16 +24,16 @@ impl Limiter {
             let chain = self.0.route(entity, resource).await?;
             let asked: Demand =
                 chain.chain.links[0].limits.iter().map(|limit| (limit.name().as_str(), 0_u64)).collect();
-            self.stand(entity, resource, &asked).await
+            self.evaluate(entity, resource, &asked).await
         })
     }
 
-    /// Whether the demand would pass now and, if not, which limit of which entity refuses, and when it would. Takes
-    /// nothing.
+    /// Returns whether the demand would pass now and, if not, which limit of which entity denies it, and when it would pass.
+    /// Takes nothing.
     ///
     /// # Errors
     ///
-    /// As [`acquire`](Limiter::acquire), refusal aside.
+    /// As [`acquire`](Limiter::acquire), denials aside.
     pub fn check_availability<'a, D>(
         &'a self,
         entity: &'a str,
@@ -42,7 +43,7 @@ impl Limiter {
     where
         D: AsDemand + Send + Sync + 'a,
     {
-        Reply::later(async move { self.stand(entity, resource, &demand).await })
+        Reply::later(async move { self.evaluate(entity, resource, &demand).await })
     }
 
     /// As [`check_availability`](Limiter::check_availability), for a call that takes from several resources, all or
@@ -50,7 +51,7 @@ impl Limiter {
     ///
     /// # Errors
     ///
-    /// As [`acquire`](Limiter::acquire), refusal aside.
+    /// As [`acquire`](Limiter::acquire), denials aside.
     pub fn check_availability_of_all<'a, D>(
         &'a self,
         entity: &'a str,
@@ -61,7 +62,7 @@ impl Limiter {
     {
         Reply::later(async move {
             let demands = demands.iter().map(|(resource, demand)| (*resource, demand as AnyDemand<'_>));
-            self.stand_all(LimiterRequest::now(entity, demands.collect())).await
+            self.evaluate_all(LimiterRequest::new(entity, demands.collect())).await
         })
     }
 
@@ -70,7 +71,7 @@ impl Limiter {
     ///
     /// # Errors
     ///
-    /// As [`acquire`](Limiter::acquire), refusal aside.
+    /// As [`acquire`](Limiter::acquire), denials aside.
     pub fn time_until_available<'a, D>(
         &'a self,
         entity: &'a str,
@@ -80,21 +81,21 @@ impl Limiter {
     where
         D: AsDemand + Send + Sync + 'a,
     {
-        Reply::later(async move { Ok(self.stand(entity, resource, &demand).await?.retry_after()) })
+        Reply::later(async move { Ok(self.evaluate(entity, resource, &demand).await?.retry_after()) })
     }
 
-    async fn stand(
+    async fn evaluate(
         &self,
         entity: &str,
         resource: &str,
         demand: &(dyn AsDemand + Send + Sync),
     ) -> Result<ChainStatus, LimiterError> {
-        self.stand_all(LimiterRequest::now(entity, vec![(resource, demand)])).await
+        self.evaluate_all(LimiterRequest::new(entity, vec![(resource, demand)])).await
     }
 
-    async fn stand_all(&self, request: LimiterRequest<'_>) -> Result<ChainStatus, LimiterError> {
-        let shared = &self.0;
-        let plan = shared.plan(&request).await?;
-        Ok(*shared.stand(&request, &plan).await?)
+    async fn evaluate_all(&self, request: LimiterRequest<'_>) -> Result<ChainStatus, LimiterError> {
+        let plan = self.0.plan(&request).await?;
+        let policy = WaitPolicy::at_once(Priority::default());
+        Ok(*self.0.evaluate(&request, &plan, policy).await?)
     }
 }

@@ -4,16 +4,18 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use tollgate_core::{AsDemand, Costs, Limits, Name, Packed, Tick};
-use tollgate_store::{LeaseTerm, LocalBucket, Reply, StepOutcome, StoreError, TxnOutcome, generation};
+use tollgate_core::{AsDemand, Costs, Limits, Name, Tick};
+use tollgate_store::{LeaseTerm, LocalBucket, Priority, Reply, StepOutcome, StoreError, generation};
 
-use super::plan::{LimiterRequest, PlannedTake};
+use super::pinned::PinnedTake;
+use super::plan::{LimiterRequest, MoreOf, PlannedTake, chain_status};
+use super::planner::LimiterPlanner;
 use super::route::Route;
 use super::settle::Deltas;
 use super::ticket::Ticket;
 use super::{Limiter, LimiterError, LimiterShared};
 use crate::LeaseError;
-use crate::admission::Admission;
+use crate::admission::{Decision, WaitPolicy, admit};
 use crate::heartbeat::Heartbeat;
 
 /// What an admitted caller holds, until it is settled, committed, cancelled or dropped. Whatever happens, it counts once.
@@ -50,33 +52,35 @@ enum LeaseSource<'a> {
     Owned(Limiter),
 }
 
-/// What only some leases have.
+/// State that few leases have.
 #[derive(Default)]
 pub(super) struct LeaseExtra {
     waited: Option<Duration>,
     pub(super) deltas: Deltas,
 }
 
-/// What was taken, and where.
+/// Where a lease was taken, and what.
 pub(super) enum LimiterGrant {
-    /// From one bucket in this process.
-    Pinned { route: Arc<Route>, at: Tick, taken: Packed },
-    /// From buckets of the store, or of the memory that stands in for it.
+    /// From the only bucket of a route, in this process.
+    Pinned { route: Arc<Route>, take: PinnedTake },
+    /// From all buckets of a route, in this process.
+    PinnedChain { route: Arc<Route>, takes: Box<[PinnedTake]> },
+    /// From buckets of the store, or of the memory that replaces it while it is unavailable.
     Stored(Box<StoredGrant>),
-    /// From nothing: the store was away, and the policy was to allow.
+    /// From nothing: the store was unavailable, and the policy was to allow.
     Nothing,
 }
 
-/// What was taken from the buckets of a store.
+/// A grant of buckets of a store.
 pub(super) struct StoredGrant {
-    /// What was taken at once, first at the beginning and then by [`LimiterLease::consume`].
+    /// One group for each transaction: the first take, then one for each [`LimiterLease::consume`].
     pub(super) groups: Vec<Vec<HeldTake>>,
     pub(super) resources: Vec<Box<str>>,
     pub(super) entity: Box<str>,
     pub(super) term: Option<LeaseTerm>,
-    heart: Option<Arc<Heartbeat>>,
+    heartbeat: Option<Arc<Heartbeat>>,
     remarks: Vec<Name>,
-    /// Whether the buckets are those that stand in for a store that is away.
+    /// Whether the buckets are in the memory that replaces a store that is unavailable.
     pub(super) is_local: bool,
     /// Whether it may outlive this process.
     pub(super) is_detached: bool,
@@ -84,7 +88,7 @@ pub(super) struct StoredGrant {
     pub(super) ticket: Option<Ticket>,
 }
 
-/// What was taken from one bucket.
+/// A take from one bucket.
 pub(super) struct HeldTake {
     pub(super) planned: PlannedTake,
     pub(super) at: Tick,
@@ -94,23 +98,23 @@ pub(super) struct HeldTake {
 }
 
 impl HeldTake {
-    /// What a ticket says was taken.
+    /// Makes a take that a ticket names.
     pub(super) fn redeemed(planned: PlannedTake, at: Tick) -> HeldTake {
         HeldTake { planned, at, pin: None }
     }
 
     fn new(shared: &LimiterShared, planned: PlannedTake, at: Tick) -> HeldTake {
-        let pin = shared.backend.pin(&planned.place(&shared.namespace));
+        let pin = shared.store.backend.pin(&planned.place(&shared.store.namespace));
         HeldTake { planned, at, pin }
     }
 }
 
-/// Says that the holder of these lives, for as long as the heartbeat is kept.
+/// Starts heartbeats for the resources of these takes, until the returned handle is dropped.
 fn start_heartbeat(shared: &Arc<LimiterShared>, held: &[HeldTake], term: LeaseTerm) -> Arc<Heartbeat> {
     let holding = held.iter().map(|held| &held.planned).filter(|planned| planned.holds_resources());
     let buckets = holding.map(|planned| (planned.key().clone(), planned.limits().clone())).collect();
     let (heartbeats, reporter) = (shared.settings.heartbeats, &shared.reporter);
-    Heartbeat::start(&shared.backend, &shared.namespace, buckets, term, heartbeats, reporter)
+    Heartbeat::start(&shared.store.backend, &shared.store.namespace, buckets, term, heartbeats, reporter)
 }
 
 impl StoredGrant {
@@ -120,11 +124,11 @@ impl StoredGrant {
         plan: Vec<PlannedTake>,
         done: &[StepOutcome],
         term: Option<LeaseTerm>,
+        remarks: Vec<Name>,
     ) -> StoredGrant {
-        let remarks = remarks(&plan, done);
         let held = hold(shared, plan, done);
         let is_detached = request.detached.is_some();
-        let heart = term.filter(|_| !is_detached).map(|term| start_heartbeat(shared, &held, term));
+        let heartbeat = term.filter(|_| !is_detached).map(|term| start_heartbeat(shared, &held, term));
         StoredGrant {
             is_detached,
             ticket: None,
@@ -132,34 +136,33 @@ impl StoredGrant {
             resources: request.demands.iter().map(|(name, _)| (*name).into()).collect(),
             entity: request.entity.into(),
             term,
-            heart,
+            heartbeat,
             remarks,
             is_local: false,
         }
     }
 
-    /// What was taken from the buckets of a route that are all in this process.
-    pub(super) fn of_route(route: &Arc<Route>, costs: Vec<Costs>, at: &[Tick]) -> StoredGrant {
-        let pin = |link: usize| route.pins.as_ref().and_then(|pins| pins.pins.get(link)).cloned();
-        let held = |(link, (costs, at)): (usize, (Costs, &Tick))| HeldTake {
-            planned: PlannedTake::of_route(route, link, costs),
-            at: *at,
-            pin: pin(link),
+    /// Makes the grant of what was taken from the buckets of a route, which are all in this process.
+    fn of_route(route: &Arc<Route>, takes: &[PinnedTake]) -> StoredGrant {
+        let held = |(link, take): (usize, &PinnedTake)| HeldTake {
+            planned: PlannedTake::of_route(route, link, take.costs(&route.chain.links[link].limits, link)),
+            at: take.at,
+            pin: route.pins.as_ref().and_then(|pins| pins.pins.get(link)).cloned(),
         };
         StoredGrant {
             is_detached: false,
             ticket: None,
-            groups: vec![costs.into_iter().zip(at).enumerate().map(held).collect()],
+            groups: vec![takes.iter().enumerate().map(held).collect()],
             resources: vec![route.resource().into()],
             entity: route.entity().into(),
             term: None,
-            heart: None,
+            heartbeat: None,
             remarks: Vec::new(),
             is_local: false,
         }
     }
 
-    /// What was taken while the store was away, from the memory that stands in for it.
+    /// Makes a grant of the memory that replaces the store while it is unavailable.
     pub(super) fn local(
         request: &LimiterRequest<'_>,
         plan: Vec<PlannedTake>,
@@ -175,26 +178,26 @@ impl StoredGrant {
             resources: request.demands.iter().map(|(name, _)| (*name).into()).collect(),
             entity: request.entity.into(),
             term: None,
-            heart: None,
+            heartbeat: None,
             remarks: Vec::new(),
             is_local: true,
         }
     }
 
-    /// What a ticket says was taken.
+    /// Makes the grant that a ticket names.
     pub(super) fn redeemed(
         groups: Vec<Vec<HeldTake>>,
         resources: Vec<Box<str>>,
         entity: Box<str>,
         term: Option<LeaseTerm>,
     ) -> StoredGrant {
-        let (heart, remarks) = (None, Vec::new());
+        let (heartbeat, remarks) = (None, Vec::new());
         StoredGrant {
             groups,
             resources,
             entity,
             term,
-            heart,
+            heartbeat,
             remarks,
             is_local: false,
             is_detached: true,
@@ -220,26 +223,9 @@ fn hold(shared: &LimiterShared, plan: Vec<PlannedTake>, done: &[StepOutcome]) ->
     plan.into_iter().zip(at).map(|(planned, at)| HeldTake::new(shared, planned, at)).collect()
 }
 
-/// The limits that had something to remark.
-fn remarks(plan: &[PlannedTake], done: &[StepOutcome]) -> Vec<Name> {
-    let of_step = |(planned, done): (&PlannedTake, &StepOutcome)| {
-        let StepOutcome::Taken(taken) = done else { return Vec::new() };
-        let limits = planned.limits().iter().enumerate();
-        let remarked = limits.filter(|(index, _)| taken.remarks >> index & 1 == 1);
-        remarked.map(|(_, limit)| limit.name().clone()).collect()
-    };
-    plan.iter().zip(done).flat_map(of_step).collect()
-}
-
 impl<'a> LimiterLease<'a> {
     #[inline]
-    pub(super) fn pinned(
-        limiter: &'a Limiter,
-        route: Arc<Route>,
-        at: Tick,
-        taken: Packed,
-    ) -> LimiterLease<'a> {
-        let grant = LimiterGrant::Pinned { route, at, taken };
+    pub(super) fn pinned(limiter: &'a Limiter, grant: LimiterGrant) -> LimiterLease<'a> {
         LimiterLease {
             limiter: LeaseSource::Borrowed(limiter),
             grant,
@@ -271,13 +257,13 @@ impl<'a> LimiterLease<'a> {
         LimiterLease { limiter, grant, extra: None, is_open: true, process: generation() }
     }
 
-    /// Whether this process took it. In a process that was forked off since, the lease is a copy that does nothing.
+    /// Returns whether this process took it. In a process forked since, the lease is a copy that does nothing.
     #[inline]
     pub(super) fn is_of_this_process(&self) -> bool {
         self.process == generation()
     }
 
-    /// The limiter it was taken from.
+    /// Returns the limiter that it was taken from.
     #[inline]
     pub fn limiter(&self) -> &Limiter {
         match &self.limiter {
@@ -291,12 +277,12 @@ impl<'a> LimiterLease<'a> {
         &self.limiter().0
     }
 
-    /// Lets go of what is held: dropping the lease gives nothing back.
+    /// Closes the lease: dropping it gives nothing back.
     pub(super) fn close(&mut self) {
         self.is_open = false;
     }
 
-    /// The same lease, free of the borrow, to be sent to another thread or task.
+    /// Returns the lease without the borrow, to be sent to another thread or task.
     pub fn into_owned(mut self) -> LimiterLease<'static> {
         LimiterLease {
             limiter: LeaseSource::Owned(self.limiter().clone()),
@@ -307,70 +293,73 @@ impl<'a> LimiterLease<'a> {
         }
     }
 
-    /// Whether it limits less than it should, because the store was away: nothing was taken, or it was taken from a
-    /// bucket that only this process sees.
+    /// Returns whether it limits less than it should, because the store was unavailable: nothing was taken, or it was taken
+    /// from a bucket that only this process sees.
     pub fn is_degraded(&self) -> bool {
         match &self.grant {
-            LimiterGrant::Pinned { .. } => false,
+            LimiterGrant::Pinned { .. } | LimiterGrant::PinnedChain { .. } => false,
             LimiterGrant::Stored(stored) => stored.is_local,
             LimiterGrant::Nothing => true,
         }
     }
 
-    /// How long was waited for it, if at all.
+    /// Returns how long the caller waited for it, if it did.
     pub fn waited(&self) -> Option<Duration> {
         self.extra.as_ref()?.waited
     }
 
-    /// The limits that only remark: those in shadow mode that would have refused, and soft ones that are passed.
+    /// Returns the limits in shadow mode that would have denied the call, and the soft limits that it passed.
     pub fn remarks(&self) -> &[Name] {
         match &self.grant {
             LimiterGrant::Stored(stored) => &stored.remarks,
-            LimiterGrant::Pinned { .. } | LimiterGrant::Nothing => &[],
+            _ => &[],
         }
     }
 
-    /// What was taken of a limit of the resource of the call, by [`consume`](LimiterLease::consume) as well; `None` if nothing
-    /// was.
+    /// Returns what was taken of a limit of the resource of the call, by [`consume`](LimiterLease::consume) as well; `None` if
+    /// nothing was.
     pub fn reserved(&self, limit: &str) -> Option<u64> {
         let taken = |limits: &Limits, costs: &Costs| {
             let index = limits.index(limit)?;
             costs.takes(index).then(|| costs.amount(index))
         };
-        match &self.grant {
-            LimiterGrant::Pinned { route, taken: packed, .. } => {
-                let limits = &route.chain.links[0].limits;
-                let mut costs = Costs::none(limits.len());
-                costs.unpack(packed);
-                taken(limits, &costs)
-            }
-            LimiterGrant::Stored(stored) => {
-                let own = stored.groups.iter().filter_map(|group| group.first()).map(|held| &held.planned);
-                own.filter_map(|planned| taken(planned.limits(), &planned.costs)).reduce(|a, b| a + b)
-            }
-            LimiterGrant::Nothing => None,
+        if let Some((route, takes)) = self.pinned_takes() {
+            let limits = &route.chain.links[0].limits;
+            return taken(limits, &takes.first()?.costs(limits, 0));
         }
+        let LimiterGrant::Stored(stored) = &self.grant else { return None };
+        let own = stored.groups.iter().filter_map(|group| group.first()).map(|held| &held.planned);
+        own.filter_map(|planned| taken(planned.limits(), &planned.costs)).reduce(|a, b| a + b)
     }
 
-    /// The entity and the resource of the call; `None` if nothing was taken, because the store was away.
+    /// Returns the entity and the resource of the call; `None` if nothing was taken, because the store was unavailable.
     pub fn called(&self) -> Option<(&str, &str)> {
         match &self.grant {
-            LimiterGrant::Pinned { route, .. } => Some((route.entity(), route.resource())),
+            LimiterGrant::Pinned { route, .. } | LimiterGrant::PinnedChain { route, .. } => {
+                Some((route.entity(), route.resource()))
+            }
             LimiterGrant::Stored(stored) => Some((&stored.entity, stored.resources.first()?)),
             LimiterGrant::Nothing => None,
         }
     }
 
-    /// What was taken, as what is taken from any store. A pinned grant becomes one when more is asked of it than to end.
+    /// Returns what was taken directly from buckets in this process, if it was.
+    pub(super) fn pinned_takes(&self) -> Option<(&Arc<Route>, &[PinnedTake])> {
+        match &self.grant {
+            LimiterGrant::Pinned { route, take } => Some((route, std::slice::from_ref(take))),
+            LimiterGrant::PinnedChain { route, takes } => Some((route, takes)),
+            LimiterGrant::Stored(_) | LimiterGrant::Nothing => None,
+        }
+    }
+
+    /// Returns what was taken as what is taken from any store. A pinned grant becomes one when more is asked of it than to end.
     pub(super) fn as_stored(&mut self) -> Option<&mut StoredGrant> {
-        if let LimiterGrant::Pinned { route, at, taken } = &self.grant {
-            let mut costs = Costs::none(route.chain.links[0].limits.len());
-            costs.unpack(taken);
-            self.grant = LimiterGrant::Stored(Box::new(StoredGrant::of_route(route, vec![costs], &[*at])));
+        if let Some((route, takes)) = self.pinned_takes() {
+            self.grant = LimiterGrant::Stored(Box::new(StoredGrant::of_route(route, takes)));
         }
         match &mut self.grant {
             LimiterGrant::Stored(stored) => Some(stored),
-            LimiterGrant::Pinned { .. } | LimiterGrant::Nothing => None,
+            _ => None,
         }
     }
 
@@ -399,43 +388,29 @@ impl<'a> LimiterLease<'a> {
                 let why = "a lease that was redeemed takes no more; acquire another";
                 return Err(StoreError::BadCall(why.into()).into());
             }
-            let resource = stored.resources[0].clone();
+            let (entity, resource) = (stored.entity.clone(), stored.resources[0].clone());
+            let more_of = Some(MoreOf { term: stored.term, is_detached: stored.is_detached });
             let demands = vec![(&*resource, &demand as _)];
-            let request = LimiterRequest::now(&stored.entity, demands);
-            let mut plan = limiter.0.plan(&request).await?;
-            plan.iter_mut().for_each(|planned| planned.costs = planned.costs.named());
-            let mut turn = Admission::new(&*limiter.0.backend, &limiter.0.namespace, request.patience);
-            if turn.must_queue(|| plan.iter().map(PlannedTake::takes))? {
-                return Err(LimiterError::Denied(limiter.0.stand(&request, &plan).await?));
-            }
-            let term = stored.term.or_else(|| limiter.0.term(&request, &plan));
-            if stored.is_detached && stored.term.is_none() && term.is_some() {
-                let why =
-                    "a detached lease that holds no resource cannot take one later; acquire it with the rest";
-                return Err(StoreError::BadCall(why.into()).into());
-            }
-            match limiter.0.apply_takes(&plan, term, Some(&turn)).await? {
-                TxnOutcome::Done(done) => {
-                    let held = hold(&limiter.0, plan, &done);
+            let request = LimiterRequest { more_of, ..LimiterRequest::new(&entity, demands) };
+            let planner = LimiterPlanner { shared: &limiter.0, request: &request };
+            match admit(&limiter.0.store, &planner, WaitPolicy::at_once(Priority::default())).await? {
+                Decision::Admitted(admitted) => {
+                    let held = hold(&limiter.0, admitted.plan, &admitted.outcomes);
                     if stored.term.is_none() {
-                        stored.term = term;
-                        stored.heart = term.map(|term| start_heartbeat(&limiter.0, &held, term));
+                        stored.term = admitted.term;
+                        stored.heartbeat = admitted.term.map(|term| start_heartbeat(&limiter.0, &held, term));
                     }
                     stored.groups.push(held);
                     Ok(())
                 }
-                TxnOutcome::Denied(denials) => {
-                    Err(LimiterError::Denied(super::plan::standing(&request, &plan, denials)))
-                }
-                _ => {
-                    Err(StoreError::BadCall("limits have changed; end the lease and take another".into())
-                        .into())
+                Decision::Denied(denied) => {
+                    Err(LimiterError::Denied(chain_status(&request, &denied.plan, denied.denials)))
                 }
             }
         })
     }
 
-    /// Says that the holder is alive, and keeps its resources for another term. `false` if they had expired: they may
+    /// Sends a heartbeat: the holder keeps its resources for another term. Returns `false` if they had expired: they may
     /// be another holder's now.
     ///
     /// There is no need to call it: while a lease is open the limiter does so by itself. Without a
@@ -449,8 +424,8 @@ impl<'a> LimiterLease<'a> {
             return Reply::ready(Ok(false));
         }
         let LimiterGrant::Stored(stored) = &self.grant else { return Reply::ready(Ok(true)) };
-        let Some(heart) = &stored.heart else { return Reply::ready(Ok(true)) };
-        let beat = heart.beat(self.shared().settings.timeout);
+        let Some(heartbeat) = &stored.heartbeat else { return Reply::ready(Ok(true)) };
+        let beat = heartbeat.beat(self.shared().store.timeout);
         Reply::later(async move { Ok(beat.await?) })
     }
 
@@ -459,13 +434,13 @@ impl<'a> LimiterLease<'a> {
     /// [observer](super::LimiterBuilder::observer) is notified. What is [settled](LimiterLease::settle) counts all the same.
     pub fn lost(&self) -> bool {
         let LimiterGrant::Stored(stored) = &self.grant else { return false };
-        stored.heart.as_ref().is_some_and(|heart| heart.is_lost())
+        stored.heartbeat.as_ref().is_some_and(|heartbeat| heartbeat.is_lost())
     }
 
-    /// Beats no more: from here on it is no loss that the store does not know the holder.
+    /// Stops heartbeats: from here on it is no loss that the store does not know the holder.
     pub(super) fn stop_beating(&mut self) {
         if let LimiterGrant::Stored(stored) = &mut self.grant {
-            stored.heart = None;
+            stored.heartbeat = None;
         }
     }
 }
@@ -474,8 +449,8 @@ impl fmt::Debug for LimiterLease<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut shown = f.debug_struct("LimiterLease");
         match &self.grant {
-            LimiterGrant::Pinned { route, at, .. } => {
-                shown.field("entity", &route.entity()).field("resource", &route.resource()).field("at", at)
+            LimiterGrant::Pinned { route, .. } | LimiterGrant::PinnedChain { route, .. } => {
+                shown.field("entity", &route.entity()).field("resource", &route.resource())
             }
             LimiterGrant::Stored(stored) => {
                 shown.field("entity", &stored.entity).field("resources", &stored.resources)

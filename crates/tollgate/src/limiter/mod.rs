@@ -5,15 +5,14 @@
 //! cascades is charged together with its parent, and on up, all or nothing.
 
 mod acquire;
-mod acquire_loop;
 mod builder;
 mod chain_status;
-#[cfg(feature = "conformance")]
-pub mod conformance;
 mod error;
 mod inspect;
 mod lease;
+mod pinned;
 mod plan;
+mod planner;
 mod route;
 mod settle;
 mod ticket;
@@ -28,8 +27,8 @@ use tollgate_catalog::{Catalog, CatalogError, EntityChain, OnUnavailable, Regist
 use tollgate_core::{AsDemand, Span};
 use tollgate_store::{Backend, Clock, Memory, PerProcess, Reply, generation};
 
-use crate::fallback::StoreHealth;
 use crate::observe::Reporter;
+use crate::store_client::StoreClient;
 use crate::{Acquire, OnDrop, TryAcquire};
 
 pub use acquire::EntityDemand;
@@ -66,15 +65,14 @@ pub struct Limiter(Arc<LimiterShared>);
 
 struct LimiterShared {
     catalog: Catalog,
-    backend: Arc<dyn Backend>,
+    /// The namespace is the id of the catalog's, which is what buckets are kept under.
+    store: StoreClient,
+    /// The clock of the store, at hand for the fast path.
     clock: Clock,
-    /// The id of the namespace, which is what buckets are kept under.
-    namespace: Arc<str>,
     /// A process that was forked off finds its own: the buckets of its parent are not its own.
     routes: PerProcess<route::Routes>,
     reporter: Reporter,
     settings: LimiterSettings,
-    away: StoreHealth,
 }
 
 struct LimiterSettings {
@@ -181,7 +179,7 @@ impl Limiter {
 
     /// How many callers of this process wait for buckets of the store.
     pub fn waiting(&self) -> usize {
-        self.0.backend.wait_queues().waiting()
+        self.0.store.backend.wait_queues().waiting()
     }
 }
 
@@ -189,8 +187,9 @@ impl LimiterShared {
     /// Returns whether a waiter is queued for a bucket of the chain.
     #[inline]
     fn is_waited_for(&self, chain: &EntityChain) -> bool {
-        let queues = self.backend.wait_queues();
-        !queues.is_empty() && chain.links.iter().any(|link| queues.has_waiter(&self.namespace, &link.key))
+        let queues = self.store.backend.wait_queues();
+        !queues.is_empty()
+            && chain.links.iter().any(|link| queues.has_waiter(&self.store.namespace, &link.key))
     }
 }
 

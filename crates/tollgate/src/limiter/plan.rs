@@ -1,17 +1,16 @@
-//! What a call will take, worked out before anything is asked of the store.
+//! Plans: which buckets a call takes from, before the store is asked.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use tollgate_catalog::{CatalogError, ChainLink, EntityChain, LimitsSource};
 use tollgate_core::{AsDemand, Costs, DemandError, Denial, Limits, Span};
-use tollgate_store::{BucketRef, Key, LeaseTerm, Op, Priority, Step, TxnOutcome};
+use tollgate_store::{BucketRef, Key, LeaseTerm, Step, StoreError, TxnOutcome};
 
 use super::chain_status::LinkStatus;
 use super::route::Route;
 use super::{ChainStatus, LimiterError, LimiterShared};
-use crate::admission::{Takes, WaitPolicy};
-use crate::timeout::with_timeout;
+use crate::admission::Takes;
 
 /// How many resources one call may take from.
 pub const RESOURCES_MAX: usize = 8;
@@ -19,27 +18,33 @@ pub const RESOURCES_MAX: usize = 8;
 /// A demand whose kind does not matter.
 pub(super) type AnyDemand<'r> = &'r (dyn AsDemand + Send + Sync);
 
-/// What a caller wants.
+/// What a caller demands of a limiter.
 pub(super) struct LimiterRequest<'r> {
     pub(super) entity: &'r str,
     /// The resource of the call first.
     pub(super) demands: Vec<(&'r str, AnyDemand<'r>)>,
     /// Limits that came with the call.
     pub(super) limits: Option<&'r Limits>,
-    pub(super) patience: WaitPolicy,
-    /// For how long a holder that is no process may be silent.
+    /// For how long a holder that is not a process may send no heartbeat.
     pub(super) detached: Option<Span>,
+    /// The lease that takes more, if one does: then calls and resources are taken only if the demand names them.
+    pub(super) more_of: Option<MoreOf>,
+}
+
+/// A lease that takes more.
+#[derive(Clone, Copy)]
+pub(super) struct MoreOf {
+    pub(super) term: Option<LeaseTerm>,
+    pub(super) is_detached: bool,
 }
 
 impl<'r> LimiterRequest<'r> {
-    /// A request that does not wait.
-    pub(super) fn now(entity: &'r str, demands: Vec<(&'r str, AnyDemand<'r>)>) -> LimiterRequest<'r> {
-        let patience = WaitPolicy::at_once(Priority::default());
-        LimiterRequest { entity, demands, limits: None, patience, detached: None }
+    pub(super) fn new(entity: &'r str, demands: Vec<(&'r str, AnyDemand<'r>)>) -> LimiterRequest<'r> {
+        LimiterRequest { entity, demands, limits: None, detached: None, more_of: None }
     }
 }
 
-/// What to take from one bucket.
+/// A step of a plan: what to take from one bucket.
 #[derive(Clone)]
 pub(super) struct PlannedTake {
     bucket: PlannedBucket,
@@ -50,7 +55,7 @@ pub(super) struct PlannedTake {
     pub(super) costs: Costs,
 }
 
-/// Which bucket.
+/// The bucket of a step.
 #[derive(Clone)]
 enum PlannedBucket {
     /// Of a chain, the one at this place.
@@ -119,7 +124,7 @@ impl PlannedTake {
         PlannedTake::new(&route.chain, link, 0, None, costs)
     }
 
-    /// What a ticket says was taken.
+    /// Makes a step that a ticket names as taken.
     pub(super) fn redeemed(
         entity: &str,
         key: Key,
@@ -145,40 +150,28 @@ impl PlannedTake {
         BucketRef { namespace, key: self.key(), limits: self.limits() }
     }
 
-    pub(super) fn take<'s>(&'s self, namespace: &'s str, term: Option<LeaseTerm>) -> Step<'s> {
-        // Only who holds something can vanish with it.
-        let term = term.filter(|_| self.holds_resources());
-        Step { place: self.place(namespace), op: Op::Take { costs: &self.costs, term } }
-    }
-
     pub(super) fn holds_resources(&self) -> bool {
-        let limits = self.limits();
-        limits.have_resources()
-            && limits
-                .iter()
-                .zip(self.costs.amounts())
-                .any(|(limit, amount)| limit.is_resource() && *amount > 0)
+        self.takes().holds_resources()
     }
 }
 
 impl LimiterShared {
-    /// The route of a call, as it was found last or anew.
+    /// Returns the route of a call, from the cache or from the catalog.
     pub(super) async fn route(&self, entity: &str, resource: &str) -> Result<Arc<Route>, CatalogError> {
         let is_current =
             |route: &Arc<Route>| !route.is_gone() && self.catalog.is_current(&route.chain, self.clock.now());
         if let Some(route) = self.routes().get(entity, resource).filter(is_current) {
             return Ok(route);
         }
-        let chain =
-            with_timeout(&self.clock, self.settings.timeout, self.catalog.chain(entity, resource)).await?;
+        let chain = self.store.bounded(self.catalog.chain(entity, resource)).await?;
         Ok(self.keep_route(entity, resource, chain))
     }
 
-    /// Keeps what was found out. Buckets in this process are pinned, if they are there by now.
+    /// Caches a route, with its buckets if they are in this process and exist by now.
     pub(super) fn keep_route(&self, entity: &str, resource: &str, chain: Arc<EntityChain>) -> Arc<Route> {
         let pin = |link: &ChainLink| {
-            let place = BucketRef { namespace: &self.namespace, key: &link.key, limits: &link.limits };
-            self.backend.pin(&place)
+            let place = BucketRef { namespace: &self.store.namespace, key: &link.key, limits: &link.limits };
+            self.store.backend.pin(&place)
         };
         let pins = chain.links.iter().map(pin).collect();
         let route = Arc::new(Route::new(entity, resource, chain, pins));
@@ -187,8 +180,8 @@ impl LimiterShared {
     }
 
     /// Puts the stored limits in force that a demand can never fit: the store is asked once for each chain, and denies it.
-    /// Otherwise limits that are lowered, refuse such a demand and are raised again would never have held for the bucket.
-    pub(super) async fn heed(&self, request: &LimiterRequest<'_>) {
+    /// Otherwise limits that are lowered, deny such a demand and are raised again would never have held for the bucket.
+    pub(super) async fn put_in_force(&self, request: &LimiterRequest<'_>) {
         if request.limits.is_some() {
             return;
         }
@@ -201,15 +194,18 @@ impl LimiterShared {
             }
             routes.push(route);
         }
-        // Every one is marked, also if the first is not new.
-        let is_new = routes.iter().filter(|route| !route.is_heeded.swap(true, Ordering::AcqRel)).count() > 0;
-        if is_new && !matches!(self.apply_takes(&plan, None, None).await, Ok(TxnOutcome::Denied(_))) {
-            // The next one asks again. It decides nothing for this one, which fails in any case.
-            routes.iter().for_each(|route| route.is_heeded.store(false, Ordering::Release));
+        // All routes are marked, also if the first one was before.
+        let is_new =
+            routes.iter().filter(|route| !route.is_in_force.swap(true, Ordering::AcqRel)).count() > 0;
+        let steps: Vec<Step<'_>> =
+            plan.iter().map(|planned| planned.takes().step(&self.store, None)).collect();
+        if is_new && !matches!(self.store.apply(&steps).await, Ok(TxnOutcome::Denied(_))) {
+            // The next call asks again. This one fails in any case.
+            routes.iter().for_each(|route| route.is_in_force.store(false, Ordering::Release));
         }
     }
 
-    /// What the request takes from whom. Nothing has been asked of any bucket yet.
+    /// Plans the request. No bucket is asked yet.
     pub(super) async fn plan(&self, request: &LimiterRequest<'_>) -> Result<Vec<PlannedTake>, LimiterError> {
         check_resources(&request.demands)?;
         let mut plan = Vec::new();
@@ -219,7 +215,7 @@ impl LimiterShared {
                 None => Arc::clone(&self.route(request.entity, name).await?.chain),
                 Some(limits) => {
                     let chain = self.catalog.chain_with(request.entity, name, limits);
-                    with_timeout(&self.clock, self.settings.timeout, chain).await?
+                    self.store.bounded(chain).await?
                 }
             };
             for link in 0..chain.links.len() {
@@ -230,14 +226,31 @@ impl LimiterShared {
                     resource: (*name).into(),
                     why,
                 })?;
+                let costs = if request.more_of.is_some() { costs.named() } else { costs };
                 plan.push(PlannedTake::new(&chain, link, resource, given, costs));
             }
         }
+        self.check_more_of(request, &plan)?;
         Ok(plan)
     }
 }
 
-/// A parent limits what it has limits for, and nothing else; the entity itself wants to know what is meant.
+impl LimiterShared {
+    /// Refuses resources to a detached lease that has no term: nothing would ever free them.
+    fn check_more_of(&self, request: &LimiterRequest<'_>, plan: &[PlannedTake]) -> Result<(), StoreError> {
+        let is_without_term = request.more_of.is_some_and(|lease| lease.is_detached && lease.term.is_none());
+        let expires = self.settings.lease_ttl.is_some();
+        if is_without_term && expires && plan.iter().any(PlannedTake::holds_resources) {
+            let why =
+                "a detached lease that holds no resource cannot take one later; acquire it with the rest";
+            return Err(StoreError::BadCall(why.into()));
+        }
+        Ok(())
+    }
+}
+
+/// Resolves a demand for one link of a chain. A parent limits what it has limits for, and ignores other names; for the entity
+/// itself an unknown name is an error.
 pub(super) fn costs_of(limits: &Limits, link: usize, demand: &impl AsDemand) -> Result<Costs, DemandError> {
     let unknown = |name: &str| if link == 0 { Err(limits.unknown(name)) } else { Ok(()) };
     let costs = limits.resolve(demand, unknown)?;
@@ -257,8 +270,8 @@ fn check_resources(demands: &[(&str, AnyDemand<'_>)]) -> Result<(), LimiterError
     Ok(())
 }
 
-/// How the request stands, by what each bucket said of its step.
-pub(super) fn standing(
+/// Makes the status of the request out of the denial of each step.
+pub(super) fn chain_status(
     request: &LimiterRequest<'_>,
     plan: &[PlannedTake],
     denials: Vec<Denial>,

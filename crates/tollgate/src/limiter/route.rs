@@ -1,4 +1,4 @@
-//! Routes: what was found out about an entity and a resource, kept for the next call.
+//! Routes: the cached buckets and limits of an entity and a resource.
 
 use std::hash::{BuildHasher, Hash, Hasher};
 use std::sync::Arc;
@@ -14,15 +14,15 @@ pub(crate) const ROUTES_MAX: usize = 4_096;
 
 const SHARDS: usize = 64;
 
-/// The way of a call: which buckets it takes from, under which limits.
+/// Which buckets a call takes from, under which limits.
 pub(crate) struct Route {
     entity: Box<str>,
     resource: Box<str>,
     pub(crate) chain: Arc<EntityChain>,
     /// The buckets themselves, if they are in this process.
     pub(crate) pins: Option<LocalBuckets>,
-    /// Whether the store was sent the limits by a demand that can never fit them.
-    pub(crate) is_heeded: AtomicBool,
+    /// Whether a demand that can never fit the limits has put them in force.
+    pub(crate) is_in_force: AtomicBool,
 }
 
 /// The buckets of a route, in the order of its links.
@@ -49,8 +49,8 @@ impl Route {
             let cells = || Cells::new(pins.iter().map(|pin| Arc::clone(&pin.cell)).collect()).ok();
             LocalBuckets { cells: if pins.len() > 1 { cells() } else { None }, pins }
         });
-        let is_heeded = AtomicBool::new(false);
-        Route { entity: entity.into(), resource: resource.into(), chain, pins, is_heeded }
+        let is_in_force = AtomicBool::new(false);
+        Route { entity: entity.into(), resource: resource.into(), chain, pins, is_in_force }
     }
 
     /// The only bucket of the route, if it is in this process.
@@ -104,7 +104,7 @@ impl Routes {
         &self.shards[(hash >> 40) as usize % SHARDS]
     }
 
-    /// The route that was used last, current or not.
+    /// Returns the cached route, current or not.
     #[inline]
     pub(crate) fn get(&self, entity: &str, resource: &str) -> Option<Arc<Route>> {
         let hash = self.hash(entity, resource);

@@ -1,4 +1,4 @@
-//! Tickets: leases that outlive the process that took them.
+//! Tickets: leases that outlive the process that took them, as text.
 //!
 //! A shell that acquires, works and settles is three processes; so is a client of a server, from the server's side. What
 //! was taken is written as text, which any process that has it can settle, once. The namespace seals the text
@@ -14,7 +14,6 @@ use super::lease::LimiterLease;
 use super::settle::LeaseEnd;
 use super::ticket_text::parse;
 use crate::LeaseError;
-use crate::timeout::with_timeout;
 
 /// What tickets of earlier forms begin with, which were not sealed.
 const UNSEALED_FORMS: [&str; 2] = ["tg1+", "tg2+"];
@@ -33,10 +32,10 @@ const UNSEALED_FORMS: [&str; 2] = ["tg1+", "tg2+"];
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum TicketError {
-    /// What it holds would be taken from it as soon as its process is gone.
+    /// Its resources would be freed when its process ends.
     #[error("the lease holds resources for this process; acquire it with detached(ttl) to hand it on")]
     Held,
-    /// It holds nothing of the store, which was away.
+    /// It holds nothing of the store, which was unavailable.
     #[error("the lease is degraded, so there is nothing to hand on")]
     Degraded,
     /// The text is no ticket.
@@ -98,7 +97,7 @@ pub enum TicketEnd {
     Before,
 }
 
-/// What a ticket has beside what was taken.
+/// The identity and expiry of a ticket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Ticket {
     /// With it, the ticket ends once, however many try.
@@ -153,8 +152,7 @@ impl<'a> LimiterLease<'a> {
             let ttl = stored.term.map(|term| term.ttl);
             let ticket = stored.ticket.unwrap_or_else(|| Ticket::new(shared.clock.now(), ttl));
             let text = stored.to_text(&ticket);
-            let sealed =
-                with_timeout(&shared.clock, shared.settings.timeout, shared.catalog.seal(&text)).await?;
+            let sealed = shared.store.bounded(shared.catalog.seal(&text)).await?;
             lease.close();
             Ok(sealed)
         })
@@ -197,19 +195,16 @@ impl<'a> LimiterLease<'a> {
             Ok(()) => {}
             Err(RecordsError::Store(error)) => return Err(error.into()),
             Err(RecordsError::Failed(0)) => {
-                return Err(StoreError::NamespaceGone(shared.namespace.to_string()).into());
+                return Err(StoreError::NamespaceGone(shared.store.namespace.to_string()).into());
             }
             Err(_) => return Ok(TicketEnd::Before),
         }
-        // The store answers a call that it remembers as it did at first; so the record tells who made it.
-        let found = shared.backend.get_many(record.as_slice());
-        let found =
-            with_timeout(&shared.clock, shared.settings.timeout, found).await.map_err(
-                |error| match error {
-                    RecordsError::Store(error) => error,
-                    other => StoreError::BadCall(other.to_string()),
-                },
-            )?;
+        // The store answers a repeated call as the first time; only the record tells which caller made it.
+        let found = shared.store.backend.get_many(record.as_slice());
+        let found = shared.store.bounded(found).await.map_err(|error| match error {
+            RecordsError::Store(error) => error,
+            other => StoreError::BadCall(other.to_string()),
+        })?;
         let is_ours = found.into_iter().flatten().any(|item| item.text("by") == Some(by.as_str()));
         Ok(if is_ours { TicketEnd::Now } else { TicketEnd::Before })
     }
@@ -235,14 +230,14 @@ impl Limiter {
                 return Err(TicketError::TooOld);
             }
             let unsealed = self.0.catalog.unseal(ticket);
-            let text = with_timeout(&self.0.clock, self.0.settings.timeout, unsealed).await?;
+            let text = self.0.store.bounded(unsealed).await?;
             let (mut stored, ticket) = parse(&text).map_err(TicketError::NotOne)?;
             if ticket.expires <= self.0.clock.now() {
                 return Err(TicketError::Expired(tollgate_store::usage::iso(ticket.expires)));
             }
             stored.ticket = Some(ticket);
             let mut lease = LimiterLease::stored(self, stored, None);
-            // The ticket is still out there: only an ending that is said may end it.
+            // Other processes may have the ticket: only an explicit end may end it.
             lease.close();
             Ok(lease)
         })

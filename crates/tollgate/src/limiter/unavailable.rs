@@ -1,8 +1,8 @@
-//! What happens while the store is away.
+//! What a limiter does while the store is unavailable.
 
 use tollgate_catalog::OnUnavailable;
 use tollgate_core::{Costs, Limits};
-use tollgate_store::{Step, Store, Transaction, TxnOutcome};
+use tollgate_store::{Step, Transaction, TxnOutcome};
 
 use super::lease::{LimiterLease, StoredGrant};
 use super::plan::{LimiterRequest, PlannedTake};
@@ -10,7 +10,7 @@ use super::{Limiter, LimiterShared};
 use crate::Event;
 
 impl LimiterShared {
-    /// The policy: the limiter's own, or else the one that is stored, as far as it is cached.
+    /// Returns the policy: the limiter's own, or else the stored one, as far as it is cached.
     fn policy(&self, request: &LimiterRequest<'_>) -> OnUnavailable {
         let stored = || {
             let (resource, _) = request.demands.first()?;
@@ -19,32 +19,28 @@ impl LimiterShared {
         let own = self.settings.on_unavailable;
         own.or_else(stored).or_else(|| self.catalog.last_on_unavailable()).unwrap_or(OnUnavailable::Block)
     }
-
-    /// The store of a lease: the limiter's, or the memory that stands in for it.
-    pub(super) fn store_of(&self, is_local: bool) -> &dyn Store {
-        if is_local { self.away.local(&self.clock) } else { &*self.backend }
-    }
 }
 
 impl Limiter {
-    /// What the policy has to offer while the store is away; nothing, if it is to block.
+    /// Returns the lease that the policy offers while the store is unavailable; `None` if it is to block.
     pub(super) fn fall_back(&self, request: &LimiterRequest<'_>) -> Option<LimiterLease<'_>> {
         let lease = match self.0.policy(request) {
             OnUnavailable::Allow => LimiterLease::nothing(self),
-            OnUnavailable::Local => self.take_locally(request)?,
+            OnUnavailable::Local => self.take_local_share(request)?,
             _ => return None,
         };
         self.0.reporter.report(&Event::Degraded);
         Some(lease)
     }
 
-    /// Takes from buckets of this process, at a share of the limits that were cached last. Nothing, if they refuse or
-    /// if there are none.
-    fn take_locally(&self, request: &LimiterRequest<'_>) -> Option<LimiterLease<'_>> {
-        let plan = self.plan_locally(request)?;
-        let steps: Vec<Step<'_>> = plan.iter().map(|planned| planned.take(&self.0.namespace, None)).collect();
+    /// Takes from buckets of this process, at a share of the limits that were cached last; `None` if they deny it or if no
+    /// limits are cached.
+    fn take_local_share(&self, request: &LimiterRequest<'_>) -> Option<LimiterLease<'_>> {
+        let plan = self.plan_local_share(request)?;
+        let store = &self.0.store;
+        let steps: Vec<Step<'_>> = plan.iter().map(|planned| planned.takes().step(store, None)).collect();
         let call = Transaction { id: None, steps: &steps, metered: false };
-        match self.0.away.local(&self.0.clock).apply(&call).wait() {
+        match store.store_of(true).apply(&call).wait() {
             Ok(TxnOutcome::Done(done)) => {
                 Some(LimiterLease::stored(self, StoredGrant::local(request, plan.clone(), &done), None))
             }
@@ -52,7 +48,7 @@ impl Limiter {
         }
     }
 
-    fn plan_locally(&self, request: &LimiterRequest<'_>) -> Option<Vec<PlannedTake>> {
+    fn plan_local_share(&self, request: &LimiterRequest<'_>) -> Option<Vec<PlannedTake>> {
         let mut plan = Vec::new();
         for (resource, (name, demand)) in request.demands.iter().enumerate() {
             let given = request.limits.filter(|_| resource == 0);

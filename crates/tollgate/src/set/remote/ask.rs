@@ -1,27 +1,24 @@
-//! How a set in a store stands.
+//! The status of a set in a store.
 
 use tollgate_core::{Costs, Demand, Denial, Limits, Ready};
-use tollgate_store::{Op, Priority, StoreError};
+use tollgate_store::{Priority, StoreError};
 
 use super::StoredBacking;
 use crate::AcquireError;
-use crate::admission::behind;
+use crate::admission::{Takes, behind};
 use crate::set::{LimitSet, SetStatus};
-use crate::timeout::with_timeout;
 
 impl StoredBacking {
-    /// How `costs` would fare, with nothing taken.
+    /// Returns how `costs` would fare, with nothing taken.
     pub(super) async fn ask(&self, limits: &Limits, costs: &Costs) -> Result<Denial, StoreError> {
-        let steps = [self.step(limits, Op::Take { costs, term: None })];
-        let answers = with_timeout(self.clock(), self.settings.timeout, self.backend.ask(&steps)).await?;
+        let answers = self.store.ask(&[Takes { bucket: &self.key, limits, costs }]).await?;
         let answer = answers.into_iter().next();
-        let answer =
-            answer.ok_or_else(|| StoreError::BadCall("the store said nothing about a take".into()))?;
-        self.hear_cooling(answer.cooling_until());
+        let answer = answer.ok_or_else(|| StoreError::BadCall("the store did not answer a take".into()))?;
+        self.cache_cooldown(answer.cooling_until());
         Ok(answer)
     }
 
-    /// How every limit stands.
+    /// Returns the status of every limit.
     pub(in crate::set) async fn status(&self) -> Result<SetStatus, StoreError> {
         self.open().await?;
         let limits = self.in_force().limits;
@@ -33,18 +30,18 @@ impl StoredBacking {
         Ok(SetStatus { limits: asked.statuses().collect(), waiting, cooling_until })
     }
 
-    /// How many of this process wait.
+    /// Returns how many callers of this process wait.
     pub(in crate::set) fn waiting(&self) -> usize {
-        self.backend.wait_queues().waiting_for(&self.namespace, &self.key)
+        self.store.backend.wait_queues().waiting_for(&self.store.namespace, &self.key)
     }
 
-    /// When what a newcomer wants would be admitted.
+    /// Returns when the demand of a newcomer would be admitted.
     pub(in crate::set) async fn ready(&self, set: &LimitSet, wanted: &Demand) -> Result<Ready, AcquireError> {
         self.open().await?;
         let in_force = self.in_force();
         let costs = self.costs(&in_force, wanted, |name| set.skip_unknown(name))?;
         in_force.limits.impossible(&costs).map_or(Ok(()), Err)?;
         let asked = self.ask(&in_force.limits, &costs).await?;
-        Ok(behind(&*self.backend, &self.namespace, &self.key, Priority::default(), asked).ready())
+        Ok(behind(&*self.store.backend, &self.store.namespace, &self.key, Priority::default(), asked).ready())
     }
 }

@@ -1,13 +1,13 @@
-//! Changes to a set in a store; all callers that share it see them.
+//! Changes to a set in a store, for all programs that share it.
 
 use tollgate_catalog::SharedSet;
 use tollgate_core::{Costs, Limit, Limits, LimitsError, Span, Usage};
 use tollgate_store::records::RecordsError;
-use tollgate_store::{Freed, Op, StoreError, Transaction, TxnOutcome};
+use tollgate_store::{Freed, Op, StoreError, TxnOutcome};
 
-use super::{STALE_MAX, StoredBacking, unsettled};
+use super::{STALE_MAX, StoredBacking};
 use crate::ReplaceError;
-use crate::timeout::with_timeout;
+use crate::admission::limits_unsettled;
 
 impl StoredBacking {
     /// Puts a limit in force in place of the one of the same name.
@@ -41,13 +41,13 @@ impl StoredBacking {
             };
             let limits = after.in_force();
             if self.put_in_force(&limits, &before, &after).await? {
-                self.hear(after);
-                self.backend.wait_queues().notify(&Freed::all(&self.namespace, &self.key));
+                self.cache(after);
+                self.store.backend.wait_queues().notify(&Freed::all(&self.store.namespace, &self.key));
                 return Ok(());
             }
             self.learn(Some(&limits)).await?;
         }
-        Err(unsettled().into())
+        Err(limits_unsettled().into())
     }
 
     /// Writes the record and takes nothing under its limits, which puts them in force. `false` if something was changed
@@ -60,10 +60,9 @@ impl StoredBacking {
     ) -> Result<bool, StoreError> {
         let costs = Costs::none(limits.len());
         let steps = [self.step(limits, Op::Take { costs: &costs, term: None })];
-        let call = Transaction { id: self.call_id(), steps: &steps, metered: false };
+        let call = self.store.transaction(&steps);
         let writes = [after.write_after(before)];
-        let applied = self.backend.apply_with(&call, &writes);
-        match with_timeout(self.clock(), self.settings.timeout, applied).await {
+        match self.store.bounded(self.store.backend.apply_with(&call, &writes)).await {
             Ok(TxnOutcome::Stale(_)) | Err(RecordsError::Failed(_)) => Ok(false),
             Ok(_) => Ok(true),
             Err(RecordsError::Store(error)) => Err(error),
@@ -71,7 +70,7 @@ impl StoredBacking {
         }
     }
 
-    /// Begins a cooldown, or extends one. Answers whether that is news here.
+    /// Begins a cooldown, or extends one. Returns whether this process did not know of it.
     pub(in crate::set) async fn cool_down(&self, span: Span) -> Result<bool, StoreError> {
         let limits = self.in_force().limits;
         let (now, none) = (self.clock().now(), Costs::none(limits.len()));
@@ -79,7 +78,7 @@ impl StoredBacking {
             |limit: &Limit| if limit.is_cooldown() { span.as_micros().saturating_add(1) } else { 0 };
         let used: Vec<u64> = limits.iter().map(charged).collect();
         let usage = Usage { at: now, reserved: &none, used: &used, holder: None };
-        self.apply(self.step(&limits, Op::Settle(usage))).await?;
+        self.store.apply(&[self.step(&limits, Op::Settle(usage))]).await?;
         let until = (now + span).as_micros();
         Ok(self.cooling.fetch_max(until, std::sync::atomic::Ordering::Relaxed) < until)
     }
@@ -88,8 +87,8 @@ impl StoredBacking {
     pub(in crate::set) async fn end_cool_down(&self) -> Result<(), StoreError> {
         let limits = self.in_force().limits;
         let credit = cooldown_only(&limits);
-        self.apply(self.step(&limits, Op::TopUp(&credit))).await?;
-        self.hear_cooling(None);
+        self.store.apply(&[self.step(&limits, Op::TopUp(&credit))]).await?;
+        self.cache_cooldown(None);
         Ok(())
     }
 }

@@ -11,8 +11,8 @@ use tollgate_core::{AsDemand, Costs, DemandError, Limits, LimitsError, Name};
 use tollgate_store::StoreError;
 use tollgate_store::records::RecordsError;
 
-use super::{STALE_MAX, StoredBacking, unsettled};
-use crate::timeout::with_timeout;
+use super::{STALE_MAX, StoredBacking};
+use crate::admission::limits_unsettled;
 use crate::{AcquireError, ReplaceError};
 
 /// What a program says about a set that it opens.
@@ -50,7 +50,7 @@ pub(in crate::set) enum JoinError {
 
 impl JoinedLimits {
     /// Before anything is cached: what this program names, of no revision.
-    pub(super) fn unheard(namespace: &str, name: &str, named: &NamedLimits) -> JoinedLimits {
+    pub(super) fn of_named(namespace: &str, name: &str, named: &NamedLimits) -> JoinedLimits {
         let in_force = InForce { limits: named.limits.clone(), foreign: 0, is_as_named: true };
         JoinedLimits { set: SharedSet::new(namespace, name), in_force }
     }
@@ -109,15 +109,15 @@ impl StoredBacking {
                 }
             }
             let Some(next) = next else {
-                self.hear(there);
+                self.cache(there);
                 return Ok(());
             };
             if self.write(&there, &next).await? {
-                self.hear(next);
+                self.cache(next);
                 return Ok(());
             }
         }
-        Err(unsettled().into())
+        Err(limits_unsettled().into())
     }
 
     /// Limits of a version that the bucket may be past though the record is not: the record should be ahead of the bucket,
@@ -129,7 +129,7 @@ impl StoredBacking {
         refused.filter(|refused| there.revision() <= refused.version()).cloned()
     }
 
-    pub(super) fn hear(&self, set: SharedSet) {
+    pub(super) fn cache(&self, set: SharedSet) {
         let mut known = self.known().lock();
         if set.revision() >= known.set.revision() {
             *known = JoinedLimits::of(set, &self.named.limits);
@@ -143,9 +143,9 @@ impl StoredBacking {
     }
 
     async fn read(&self) -> Result<SharedSet, JoinError> {
-        let none = SharedSet::new(&self.namespace, &self.name);
+        let none = SharedSet::new(&self.store.namespace, &self.name);
         let keys = [none.key().clone()];
-        let items = with_timeout(self.clock(), self.settings.timeout, self.backend.get_many(&keys)).await;
+        let items = self.store.bounded(self.store.backend.get_many(&keys)).await;
         let item = items.map_err(store_error)?.into_iter().next().flatten();
         let read = none.read(item.as_ref(), &self.named.limits);
         read.map_err(|why: CatalogError| StoreError::Refused(why.to_string()).into())
@@ -154,7 +154,7 @@ impl StoredBacking {
     /// Writes the record, unless another program was faster.
     async fn write(&self, before: &SharedSet, after: &SharedSet) -> Result<bool, JoinError> {
         let writes = [after.write_after(before)];
-        match with_timeout(self.clock(), self.settings.timeout, self.backend.write(&writes)).await {
+        match self.store.bounded(self.store.backend.write(&writes)).await {
             Ok(()) => Ok(true),
             Err(RecordsError::Failed(_)) => Ok(false),
             Err(RecordsError::Store(StoreError::Refused(why))) => Err(self.unwritten(&why).into()),
@@ -210,7 +210,7 @@ impl From<JoinError> for ReplaceError {
     }
 }
 
-/// For those who only look: what the limits are refused for, the store will go on refusing.
+/// For reads: limits that cannot be joined make the store refuse every call.
 impl From<JoinError> for StoreError {
     fn from(error: JoinError) -> StoreError {
         match error {
