@@ -33,6 +33,7 @@ mod stored_bucket;
 mod sync;
 #[cfg(not(loom))]
 mod timer;
+pub mod txn;
 pub mod usage;
 mod wait_queue;
 #[cfg(all(feature = "workers", not(loom)))]

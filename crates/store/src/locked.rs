@@ -9,7 +9,7 @@ use std::task::Waker;
 use tollgate_core::{Bucket, Costs, Denial, Limits, Ready, Take, Tick, Usage};
 
 use crate::cell_queue::{CellQueue, QueuedWaiter, WaitResult};
-use crate::{Alarm, LeaseTerm, Priority};
+use crate::{Alarm, LeaseTerm, Priority, stored_bucket};
 
 pub(crate) struct LockedBucket {
     pub(crate) limits: Limits,
@@ -182,17 +182,9 @@ impl LockedBucket {
         }
     }
 
-    /// Makes the bucket as if nothing had been used. The caller serves the queue afterwards.
-    pub(crate) fn reset(&mut self, now: Tick) {
-        self.bucket = Bucket::fresh(&self.limits, now.max(self.bucket.stamp()));
-    }
-
     /// Gives credit that is counted in `limits`. The caller serves the queue afterwards.
     pub(crate) fn top_up(&mut self, now: Tick, limits: &Limits, credit: &Costs) {
-        if self.limits.has_places_of(limits) {
-            return self.bucket.top_up(&self.limits, now, credit);
-        }
-        self.bucket.top_up(&self.limits, now, &credit.moved(limits, &self.limits));
+        stored_bucket::top_up(&mut self.bucket, &self.limits, now, limits, credit);
     }
 
     pub(crate) fn settle(&mut self, now: Tick, limits: &Limits, usage: &Usage<'_>) {

@@ -7,7 +7,7 @@ use tollgate_core::{Costs, Limits, Tick, Usage};
 use super::NamespaceTable;
 use crate::records::{Item, ItemKey};
 use crate::sync::Mutex;
-use crate::usage::{Caller, Sums, UsageRetention};
+use crate::usage::{Caller, Sums, UsageRetention, Used};
 use crate::{Key, LocalBucket};
 
 /// What was used of one bucket in the current hour, and is not yet in the records.
@@ -69,6 +69,12 @@ impl Tally {
         usage: &Usage<'_>,
     ) {
         self.count(space, now, limits, Caller::of(usage.reserved), |sums| sums.add_settlement(usage));
+    }
+
+    /// Counts what a step used.
+    #[inline]
+    pub(super) fn count_used(&self, space: &NamespaceTable, at: Tick, limits: &Limits, used: &Used<'_>) {
+        self.count(space, at, limits, used.caller(), |sums| used.add(sums));
     }
 
     /// Writes down what was counted.
