@@ -85,7 +85,7 @@ impl Survey {
             };
             match request {
                 Ok(request) => {
-                    let seen = finished.read(&request.id, Some(request.fingerprint()));
+                    let seen = finished.check(&request.id, Some(request.fingerprint()));
                     if seen == SeenBefore::Again {
                         survey.note(lines.number(), &super::duplicate(&request.id));
                     }
@@ -132,5 +132,5 @@ fn finished(journal: &Path, retries_failed: bool) -> Result<Finished> {
         return Ok(Finished::default());
     }
     let on_failed = if retries_failed { OnFailed::Retry } else { OnFailed::Keep };
-    Ok(Finished::look(journal, on_failed).map_err(|error| UsageError(error.to_string()))?)
+    Ok(Finished::load(journal, on_failed).map_err(|error| UsageError(error.to_string()))?)
 }

@@ -16,7 +16,7 @@ pub(super) fn apply(mut batch: Batch, args: &BatchPatienceArgs) -> Batch {
     if let Some(longest) = args.outage_max {
         rules = rules.outage_max(longest);
     }
-    batch = batch.rules(rules);
+    batch = batch.cooldown(rules);
     if let Some(budget) = args.throttle_budget {
         batch = batch.throttle_budget(budget);
     }
