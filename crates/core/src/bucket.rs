@@ -329,8 +329,8 @@ impl Bucket {
     /// [shadow](crate::LimitBuilder::shadow) limit that is in debt, where an enforced one would
     /// have denied, or a limit of which more than the [soft](crate::LimitBuilder::soft) level is in
     /// use.
-    pub fn remarks(&self, limits: &Limits, now: Tick) -> u32 {
-        if !limits.have_remarks() {
+    pub fn warnings(&self, limits: &Limits, now: Tick) -> u32 {
+        if !limits.may_warn() {
             return 0;
         }
         let now = now.max(self.stamp);
@@ -384,10 +384,10 @@ impl Bucket {
     /// bucket has now: maps it by name, and drops usage of limits that no longer exist.
     #[inline]
     pub fn settle_counted_in(&mut self, counted_in: &Limits, limits: &Limits, now: Tick, usage: &Usage<'_>) {
-        if counted_in.same(limits) || limits.has_places_of(counted_in) {
+        if counted_in.same(limits) || limits.same_layout(counted_in) {
             return self.settle(limits, now, usage);
         }
-        let reserved = usage.reserved.moved(counted_in, limits);
+        let reserved = usage.reserved.remapped(counted_in, limits);
         let mut used = InlineVec::new(limits.len());
         for (limit, amount) in counted_in.iter().zip(usage.used) {
             if let Some(index) = limits.index(limit.name()) {

@@ -154,7 +154,7 @@ impl Costs {
     /// that `to` does not have, and for limits that became a resource or ceased to be one, because
     /// only a resource is released.
     #[must_use]
-    pub fn moved(&self, from: &Limits, to: &Limits) -> Costs {
+    pub fn remapped(&self, from: &Limits, to: &Limits) -> Costs {
         let mut remapped = Costs { is_of_child: self.is_of_child, ..Costs::none(to.len()) };
         for (index, limit) in from.iter().enumerate().filter(|(index, _)| self.takes(*index)) {
             let new_index =
@@ -172,7 +172,7 @@ impl Costs {
     // Hidden: the fast path of sibling crates.
     #[doc(hidden)]
     #[inline(always)]
-    pub fn few(&self) -> Option<SmallCosts> {
+    pub fn small(&self) -> Option<SmallCosts> {
         let amounts = *self.amounts.inline()?.first_chunk()?;
         let (taken, explicit) = (self.taken as u32, self.explicit as u32);
         (self.len() <= SMALL).then_some(SmallCosts { amounts, taken, explicit })
@@ -184,7 +184,7 @@ impl Costs {
     #[doc(hidden)]
     #[inline(always)]
     pub fn pack(&self) -> Option<Packed> {
-        self.few()?.pack()
+        self.small()?.pack()
     }
 
     /// Sets the amounts to the packed ones. The costs must be empty before.

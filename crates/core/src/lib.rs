@@ -52,7 +52,7 @@ pub use costs::{CostSink, Costs, Packed, SmallCosts};
 pub use demand::{AsDemand, Demand, DemandArray, DemandError};
 pub use inline_vec::InlineVec;
 pub use limit::{Algorithm, CustomLimit, Kind, Limit, LimitBuilder, LimitError, PERIOD_MAX, Resets};
-pub use limits::{LIMITS_MAX, Limits, LimitsError, PLACES_MAX};
+pub use limits::{BUCKET_LIMITS_MAX, LIMITS_MAX, Limits, LimitsError};
 pub use machine::SLIDING_STEPS;
 pub use name::{HashedName, NAME_MAX, Name};
 pub use state::State;

@@ -16,7 +16,7 @@ use crate::{AsDemand, CostSink, Costs, DemandError, Kind, Limit, LimitError, Nam
 pub const LIMITS_MAX: usize = 32;
 
 /// The maximum number of limits in a bucket: those of its set, and a [cooldown](Limit::cooldown).
-pub const PLACES_MAX: usize = LIMITS_MAX + 1;
+pub const BUCKET_LIMITS_MAX: usize = LIMITS_MAX + 1;
 
 /// Limits that are taken together: names are unique, and the order is fixed. Clones share their
 /// contents.
@@ -174,7 +174,7 @@ impl Limits {
     /// them is denied: if they are of a later version, or lower no capacity. Otherwise the bucket
     /// would keep refilling up to the old capacity, and a demand that only fits the new one would
     /// be denied forever. A denied demand must not lower a capacity.
-    pub fn are_heeded_after(&self, current: &Limits) -> bool {
+    pub fn adopted_on_denial(&self, current: &Limits) -> bool {
         let is_not_lowered = |limit: &Limit| {
             self.index(limit.name()).is_none_or(|index| self[index].capacity() >= limit.capacity())
         };
@@ -374,9 +374,9 @@ impl Limits {
     }
 
     /// Returns true if any limit may have a warning: see
-    /// [`Bucket::remarks`](crate::Bucket::remarks).
+    /// [`Bucket::warnings`](crate::Bucket::warnings).
     #[inline]
-    pub fn have_remarks(&self) -> bool {
+    pub fn may_warn(&self) -> bool {
         self.0.may_warn
     }
 
@@ -415,7 +415,7 @@ impl Limits {
 
     /// Returns true if both have limits of the same names at the same indexes, each a resource in
     /// both or in neither: then costs and usage apply to either without a remapping.
-    pub fn has_places_of(&self, other: &Limits) -> bool {
+    pub fn same_layout(&self, other: &Limits) -> bool {
         let is_same =
             |(one, two): (&Limit, &Limit)| one.name() == two.name() && one.is_resource() == two.is_resource();
         self.len() == other.len() && self.iter().zip(other.iter()).all(is_same)

@@ -284,7 +284,7 @@ impl Denial {
     // Hidden: only stores build denials.
     #[doc(hidden)]
     #[must_use]
-    pub fn add_prefetch(self, ahead: u32) -> Denial {
+    pub fn with_ahead(self, ahead: u32) -> Denial {
         Denial { ahead, ..self }
     }
 

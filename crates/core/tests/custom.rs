@@ -355,7 +355,7 @@ fn a_custom_shadow_limit_never_denies_and_a_custom_soft_level_warns() {
     let costs = limits.costs(&demand! { shadow: 2, soft: 1 }).expect("it fits");
     for (warnings, left) in [(0b00, [0, 1]), (0b11, [-2, 0])] {
         bucket.take(&limits, Tick::ZERO, &Take::of(&costs)).expect("it passes");
-        assert_eq!(bucket.remarks(&limits, Tick::ZERO), warnings);
+        assert_eq!(bucket.warnings(&limits, Tick::ZERO), warnings);
         let available: Vec<i64> =
             bucket.peek(&limits, Tick::ZERO).iter().map(|status| status.available()).collect();
         assert_eq!(available, left);

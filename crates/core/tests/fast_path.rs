@@ -42,7 +42,7 @@ fn agree(rng: &mut TestRng) -> Result<(), String> {
         let amounts: Vec<u64> = limits.iter().map(|limit| cost(rng, limit.capacity())).collect();
         let demand: Demand = NAMES.into_iter().zip(amounts).collect();
         let costs = limits.resolve(&demand, |_| Ok(())).map_err(|why| why.to_string())?;
-        let small = costs.few().ok_or("the costs are small")?;
+        let small = costs.small().ok_or("the costs are small")?;
         let (was, taken) = (fast.clone(), fast.take_plain(&limits, now, &small));
         // A bucket whose debt is too large to be plain is not compared.
         if was.credits().is_some() || taken.is_some() {
@@ -97,7 +97,7 @@ fn small_costs_equal_the_costs() {
     let costs = limits.costs(&tollgate_core::demand! { tpm: 3 }).unwrap();
     let mut small = SmallCosts::default();
     limits.resolve_into(&mut small, &tollgate_core::demand! { tpm: 3 }, |_| Ok(())).unwrap();
-    assert_eq!(costs.few(), Some(small));
+    assert_eq!(costs.small(), Some(small));
     assert_eq!(small.to_costs(limits.len()), costs);
     assert_eq!(small.pack(), costs.pack());
     assert!(small.takes(0) && small.takes(1) && !small.takes(2));

@@ -186,7 +186,7 @@ fn warnings_name_the_limits_above_their_level() {
     let mut take = |demand: &Demand| {
         let costs = limits.costs(demand).unwrap();
         bucket.take(&limits, tick(0), &Take::of(&costs)).unwrap();
-        bucket.remarks(&limits, tick(0))
+        bucket.warnings(&limits, tick(0))
     };
     let nothing = || Demand::new().with("slots", 0);
     assert_eq!(take(&nothing().with("tpm", 80).with("spend", 5)), 0b0000);
@@ -195,9 +195,9 @@ fn warnings_name_the_limits_above_their_level() {
     assert_eq!(take(&Demand::new().with("slots", 1)), 0b0110);
     assert_eq!(take(&Demand::new().with("slots", 9)), 0b1110);
     let a_minute_later = tick(60_000_000);
-    assert_eq!(bucket.remarks(&limits, a_minute_later), 0b1000, "the rates have refilled");
-    assert!(limits.have_remarks());
-    assert!(!Limits::new([Limit::per_minute("rpm", 10)]).unwrap().have_remarks());
+    assert_eq!(bucket.warnings(&limits, a_minute_later), 0b1000, "the rates have refilled");
+    assert!(limits.may_warn());
+    assert!(!Limits::new([Limit::per_minute("rpm", 10)]).unwrap().may_warn());
 }
 
 #[test]

@@ -39,11 +39,11 @@ impl Cluster {
         for (number, node) in nodes.iter().enumerate() {
             let first = SLOTS * number as u32 / 3;
             let last = SLOTS * (number as u32 + 1) / 3 - 1;
-            let reply = node.say(&["CLUSTER", "ADDSLOTSRANGE", &first.to_string(), &last.to_string()]);
+            let reply = node.command(&["CLUSTER", "ADDSLOTSRANGE", &first.to_string(), &last.to_string()]);
             assert_eq!(reply, RespReply::Text("OK".into()));
-            node.say(&["CLUSTER", "SET-CONFIG-EPOCH", &(number + 1).to_string()]);
+            node.command(&["CLUSTER", "SET-CONFIG-EPOCH", &(number + 1).to_string()]);
             for other in &nodes[..number] {
-                node.say(&["CLUSTER", "MEET", "127.0.0.1", &other.port().to_string()]);
+                node.command(&["CLUSTER", "MEET", "127.0.0.1", &other.port().to_string()]);
             }
         }
         let cluster = Cluster { nodes };
@@ -54,7 +54,7 @@ impl Cluster {
     #[expect(clippy::disallowed_methods, reason = "a cluster does not notify when it is ready")]
     fn wait_until_ready(&self) {
         let knows_all = |node: &Server| {
-            let info = node.say(&["CLUSTER", "INFO"]);
+            let info = node.command(&["CLUSTER", "INFO"]);
             info.field("cluster_state") == Some("ok") && info.field("cluster_slots_ok") == Some("16384")
         };
         for _ in 0..TRIES {
@@ -74,12 +74,14 @@ impl Cluster {
 
     /// Returns the index of the node that has the slot of a key.
     pub fn node_of(&self, key: &str) -> usize {
-        let RespReply::Number(slot) = self.nodes[0].say(&["CLUSTER", "KEYSLOT", key]) else {
+        let RespReply::Number(slot) = self.nodes[0].command(&["CLUSTER", "KEYSLOT", key]) else {
             panic!("a key has a slot")
         };
         let has = |node: &Server| {
-            let own = node.say(&["CLUSTER", "MYID"]).text().to_owned();
-            let RespReply::List(ranges) = node.say(&["CLUSTER", "SLOTS"]) else { panic!("there are slots") };
+            let own = node.command(&["CLUSTER", "MYID"]).text().to_owned();
+            let RespReply::List(ranges) = node.command(&["CLUSTER", "SLOTS"]) else {
+                panic!("there are slots")
+            };
             ranges.iter().any(|range| match range {
                 RespReply::List(range) => match &range[..] {
                     [RespReply::Number(first), RespReply::Number(last), RespReply::List(master), ..] => {
@@ -101,21 +103,22 @@ impl Cluster {
     ///
     /// Panics if a node refuses a command.
     pub fn move_slot_of(&self, key: &str) -> usize {
-        let RespReply::Number(slot) = self.nodes[0].say(&["CLUSTER", "KEYSLOT", key]) else {
+        let RespReply::Number(slot) = self.nodes[0].command(&["CLUSTER", "KEYSLOT", key]) else {
             panic!("a key has a slot")
         };
         let slot = slot.to_string();
         let from = self.node_of(key);
         let to = (from + 1) % self.nodes.len();
         let (source, target) = (&self.nodes[from], &self.nodes[to]);
-        let id = |node: &Server| node.say(&["CLUSTER", "MYID"]).text().to_owned();
+        let id = |node: &Server| node.command(&["CLUSTER", "MYID"]).text().to_owned();
         let (source_id, target_id) = (id(source), id(target));
         let ok = |reply: RespReply| assert_eq!(reply, RespReply::Text("OK".into()));
-        ok(target.say(&["CLUSTER", "SETSLOT", &slot, "IMPORTING", &source_id]));
-        ok(source.say(&["CLUSTER", "SETSLOT", &slot, "MIGRATING", &target_id]));
+        ok(target.command(&["CLUSTER", "SETSLOT", &slot, "IMPORTING", &source_id]));
+        ok(source.command(&["CLUSTER", "SETSLOT", &slot, "MIGRATING", &target_id]));
         let (mut mover, port) = (source.client(), target.port().to_string());
         loop {
-            let RespReply::List(keys) = mover.say(&["CLUSTER", "GETKEYSINSLOT", &slot, KEYS_AT_ONCE]) else {
+            let RespReply::List(keys) = mover.command(&["CLUSTER", "GETKEYSINSLOT", &slot, KEYS_AT_ONCE])
+            else {
                 panic!("a slot has keys")
             };
             if keys.is_empty() {
@@ -125,13 +128,13 @@ impl Cluster {
                 [&b"MIGRATE"[..], b"127.0.0.1", port.as_bytes(), b"", b"0", b"5000"].into();
             words.push(b"KEYS");
             words.extend(keys.iter().map(RespReply::bytes));
-            let reply = mover.say_words(&words);
+            let reply = mover.command_bytes(&words);
             assert!(matches!(&reply, RespReply::Text(_)), "{reply:?}");
         }
-        ok(target.say(&["CLUSTER", "SETSLOT", &slot, "NODE", &target_id]));
-        ok(source.say(&["CLUSTER", "SETSLOT", &slot, "NODE", &target_id]));
+        ok(target.command(&["CLUSTER", "SETSLOT", &slot, "NODE", &target_id]));
+        ok(source.command(&["CLUSTER", "SETSLOT", &slot, "NODE", &target_id]));
         self.nodes.iter().for_each(|node| {
-            node.say(&["CLUSTER", "SETSLOT", &slot, "NODE", &target_id]);
+            node.command(&["CLUSTER", "SETSLOT", &slot, "NODE", &target_id]);
         });
         to
     }

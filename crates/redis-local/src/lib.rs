@@ -8,7 +8,7 @@
 //! use tollgate_redis_local::{Proxy, ProxyFault, RespReply, Server, ServerKind};
 //!
 //! let server = Server::start(ServerKind::Redis);
-//! assert_eq!(server.say(&["SET", "key", "1"]), RespReply::Text("OK".into()));
+//! assert_eq!(server.command(&["SET", "key", "1"]), RespReply::Text("OK".into()));
 //! let proxy = Proxy::to(server.port());
 //! proxy.set(ProxyFault::LoseEvery(3));
 //! println!("connect to {}", proxy.url());
@@ -27,5 +27,5 @@ pub use installed::ServerKind;
 pub use port::Port;
 pub use proxy::{Proxy, ProxyFault};
 pub use resp::{Client, RespReply};
-pub use sentinel::Watched;
+pub use sentinel::SentinelGroup;
 pub use server::Server;

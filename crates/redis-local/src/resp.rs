@@ -14,7 +14,7 @@ const TIMEOUT: Duration = Duration::from_secs(20);
 ///
 /// let server = Server::start(ServerKind::Valkey);
 /// let mut client = Client::connect(server.port());
-/// assert_eq!(client.say(&["PING"]), RespReply::Text("PONG".into()));
+/// assert_eq!(client.command(&["PING"]), RespReply::Text("PONG".into()));
 /// ```
 pub struct Client(BufReader<TcpStream>);
 
@@ -104,25 +104,25 @@ impl Client {
     /// # Panics
     ///
     /// Panics if there is no reply.
-    pub fn say(&mut self, words: &[&str]) -> RespReply {
-        self.try_say(words).unwrap_or_else(|why| panic!("no reply to {words:?}: {why}"))
+    pub fn command(&mut self, words: &[&str]) -> RespReply {
+        self.try_command(words).unwrap_or_else(|why| panic!("no reply to {words:?}: {why}"))
     }
 
-    pub(crate) fn try_say(&mut self, words: &[&str]) -> io::Result<RespReply> {
+    pub(crate) fn try_command(&mut self, words: &[&str]) -> io::Result<RespReply> {
         let words: Vec<&[u8]> = words.iter().map(|word| word.as_bytes()).collect();
-        self.try_say_words(&words)
+        self.try_command_bytes(&words)
     }
 
-    /// Sends a command like [`say`](Client::say), with arguments that need not be text.
+    /// Sends a command like [`command`](Client::command), with arguments that need not be text.
     ///
     /// # Panics
     ///
     /// Panics if there is no reply.
-    pub fn say_words(&mut self, words: &[&[u8]]) -> RespReply {
-        self.try_say_words(words).unwrap_or_else(|why| panic!("no reply: {why}"))
+    pub fn command_bytes(&mut self, words: &[&[u8]]) -> RespReply {
+        self.try_command_bytes(words).unwrap_or_else(|why| panic!("no reply: {why}"))
     }
 
-    fn try_say_words(&mut self, words: &[&[u8]]) -> io::Result<RespReply> {
+    fn try_command_bytes(&mut self, words: &[&[u8]]) -> io::Result<RespReply> {
         let mut line = format!("*{}\r\n", words.len()).into_bytes();
         for word in words {
             line.extend(format!("${}\r\n", word.len()).as_bytes());

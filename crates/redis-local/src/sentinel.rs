@@ -19,13 +19,13 @@ const NAME: &str = "watched";
 /// A master, its replica and a sentinel. Dropping it stops them.
 ///
 /// ```no_run
-/// use tollgate_redis_local::{ServerKind, Watched};
+/// use tollgate_redis_local::{ServerKind, SentinelGroup};
 ///
-/// let servers = Watched::start(ServerKind::Redis);
+/// let servers = SentinelGroup::start(ServerKind::Redis);
 /// servers.fail_over();
 /// println!("{}", servers.url());
 /// ```
-pub struct Watched {
+pub struct SentinelGroup {
     /// The initial master.
     pub master: Server,
     /// The initial replica.
@@ -33,9 +33,9 @@ pub struct Watched {
     sentinel: Server,
 }
 
-impl Watched {
+impl SentinelGroup {
     /// Starts the servers, and waits until the replica is in sync.
-    pub fn start(kind: ServerKind) -> Watched {
+    pub fn start(kind: ServerKind) -> SentinelGroup {
         let plain = ["--save", "", "--appendonly", "no", "--repl-diskless-sync-delay", "0"];
         let master = Server::with(kind, &plain);
         let port = master.port().to_string();
@@ -47,7 +47,7 @@ impl Watched {
         );
         fs::write(&file, config).expect("the folder of a server is there");
         let sentinel = Server::sentinel(kind, &file);
-        let watched = Watched { master, replica, sentinel };
+        let watched = SentinelGroup { master, replica, sentinel };
         watched.wait_for_the_replica();
         watched
     }
@@ -59,11 +59,11 @@ impl Watched {
 
     fn wait_for_the_replica(&self) {
         until("the replica did not sync", || {
-            self.replica.say(&["INFO", "replication"]).field("master_link_status") == Some("up")
+            self.replica.command(&["INFO", "replication"]).field("master_link_status") == Some("up")
         });
         until(
             "the sentinel does not know the replica",
-            || matches!(self.sentinel.say(&["SENTINEL", "REPLICAS", NAME]), RespReply::List(replicas) if !replicas.is_empty()),
+            || matches!(self.sentinel.command(&["SENTINEL", "REPLICAS", NAME]), RespReply::List(replicas) if !replicas.is_empty()),
         );
     }
 
@@ -72,7 +72,7 @@ impl Watched {
         for check in 0..TRIES {
             // On a busy host the sentinel may have given up.
             if check % REQUEST_AGAIN_AFTER == 0 {
-                self.sentinel.say(&["SENTINEL", "FAILOVER", NAME]);
+                self.sentinel.command(&["SENTINEL", "FAILOVER", NAME]);
             }
             pause();
             if self.is_the_replica_master() {
@@ -86,7 +86,7 @@ impl Watched {
     /// connections, so there may be no reply.
     fn is_the_replica_master(&self) -> bool {
         let info = Client::try_connect(self.replica.port())
-            .and_then(|mut replica| replica.try_say(&["INFO", "replication"]));
+            .and_then(|mut replica| replica.try_command(&["INFO", "replication"]));
         info.is_ok_and(|info| info.field("role") == Some("master"))
     }
 }

@@ -27,11 +27,11 @@ const PAUSE: Duration = Duration::from_millis(25);
 /// use tollgate_redis_local::{RespReply, Server, ServerKind};
 ///
 /// let mut server = Server::start(ServerKind::Redis);
-/// server.say(&["SET", "key", "1"]);
+/// server.command(&["SET", "key", "1"]);
 /// server.kill();
 /// server.restart();
 /// // It stores nothing on disk.
-/// assert_eq!(server.say(&["GET", "key"]), RespReply::Null);
+/// assert_eq!(server.command(&["GET", "key"]), RespReply::Null);
 /// ```
 pub struct Server {
     program: PathBuf,
@@ -129,8 +129,8 @@ impl Server {
     }
 
     /// Sends a command and waits for the reply.
-    pub fn say(&self, words: &[&str]) -> RespReply {
-        self.client().say(words)
+    pub fn command(&self, words: &[&str]) -> RespReply {
+        self.client().command(words)
     }
 
     /// Starts the server, after it was killed or for the first time.
@@ -164,7 +164,7 @@ impl Server {
         for _ in 0..TRIES {
             // A server that requires a password replies as well.
             if Client::try_connect(self.port())
-                .and_then(|mut client| client.try_say(&["PING"]))
+                .and_then(|mut client| client.try_command(&["PING"]))
                 .is_ok_and(|reply| reply.is_up())
             {
                 return;
@@ -182,12 +182,12 @@ impl Server {
     }
 
     /// Suspends the server: connections stay open, and it does not reply.
-    pub fn stop(&self) {
+    pub fn suspend(&self) {
         self.signal(Signal::STOP);
     }
 
     /// Resumes a suspended server.
-    pub fn go_on(&self) {
+    pub fn resume(&self) {
         self.signal(Signal::CONT);
     }
 

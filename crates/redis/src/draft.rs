@@ -213,7 +213,7 @@ impl<'a> DraftTxn<'a> {
         if held.is_some() || !takes(call.steps, &rows).all(|(_, costs, row)| row.kept.fits(now, costs)) {
             let denials: Vec<Denial> = takes(call.steps, &rows)
                 .map(|(step, costs, row)| {
-                    let denial = row.kept.denial(now, costs).add_prefetch(ahead);
+                    let denial = row.kept.denial(now, costs).with_ahead(ahead);
                     match held.filter(|held| held.step == step) {
                         Some(held) => denial.behind_claim(held.place),
                         None => denial,
@@ -364,7 +364,7 @@ fn count(
     kept: &UsageRetention,
 ) -> Vec<Write> {
     let in_force = &row.kept.limits;
-    if in_force != place.limits && !in_force.has_places_of(place.limits) {
+    if in_force != place.limits && !in_force.same_layout(place.limits) {
         let mut sums = Sums::new(place.limits, at, used.caller());
         used.add(&mut sums);
         return sums.writes_at(place, kept);

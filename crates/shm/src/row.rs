@@ -29,7 +29,7 @@ const NUMBERS: u64 = 9;
 const IN_BLOCK: u64 = 1 << 32;
 
 /// The most limits that an entry has room for.
-const ROOM_MAX: u64 = tollgate_core::PLACES_MAX as u64;
+const ROOM_MAX: u64 = tollgate_core::BUCKET_LIMITS_MAX as u64;
 
 /// A bucket under its limits, and what was used of it in the current hour.
 #[derive(Clone, Debug)]

@@ -49,7 +49,7 @@ impl StoredBucket {
         let limits = step.place.limits;
         step.takes().is_some()
             && !self.is_under(limits)
-            && limits.are_heeded_after(&self.limits.clone().at_version(self.version))
+            && limits.adopted_on_denial(&self.limits.clone().at_version(self.version))
     }
 
     /// Whether `costs` fit at `now`.
@@ -89,8 +89,8 @@ impl StoredBucket {
     pub fn ask(mut self, step: &Step<'_>, now: Tick) -> Option<Denial> {
         let (costs, limits) = (step.takes()?, step.place.limits);
         self.rebase(limits, now);
-        let is_as_counted = self.limits.has_places_of(limits);
-        let moved = (!is_as_counted).then(|| costs.moved(limits, &self.limits));
+        let is_as_counted = self.limits.same_layout(limits);
+        let moved = (!is_as_counted).then(|| costs.remapped(limits, &self.limits));
         Some(self.denial(now, moved.as_ref().unwrap_or(costs)))
     }
 
@@ -141,7 +141,7 @@ impl Step<'_> {
             (Op::Take { costs, term }, Some(StoredBucket { bucket, limits, .. })) => {
                 let holder = term.map(|term| term.starting(now));
                 let at = bucket.commit(limits, now, &Take { costs, holder });
-                StepOutcome::Taken(Taken { at, remarks: bucket.remarks(limits, now) })
+                StepOutcome::Taken(Taken { at, remarks: bucket.warnings(limits, now) })
             }
             (Op::Settle(usage) | Op::SettleExisting(usage), kept) => {
                 if let Some(StoredBucket { bucket, limits, .. }) = kept {
@@ -169,9 +169,9 @@ impl Step<'_> {
 
 impl StoredBucket {
     fn top_up(&mut self, counted_in: &Limits, credit: &Costs, now: Tick) {
-        if self.limits.has_places_of(counted_in) {
+        if self.limits.same_layout(counted_in) {
             return self.bucket.top_up(&self.limits, now, credit);
         }
-        self.bucket.top_up(&self.limits, now, &credit.moved(counted_in, &self.limits));
+        self.bucket.top_up(&self.limits, now, &credit.remapped(counted_in, &self.limits));
     }
 }

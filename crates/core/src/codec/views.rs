@@ -126,10 +126,10 @@ impl Limit {
     }
 
     /// Returns the amount left below which the limit has a warning, if it can have one; see
-    /// [`Bucket::remarks`].
+    /// [`Bucket::warnings`].
     // Hidden: for stores that run a script.
     #[doc(hidden)]
-    pub fn remarked_below(&self) -> Option<i128> {
+    pub fn warns_below(&self) -> Option<i128> {
         let past_soft = self.soft_level().map(|level| i128::from(self.capacity()) - i128::from(level));
         let in_debt = self.is_shadow().then_some(0);
         past_soft.max(in_debt).filter(|_| !self.is_unbounded())
@@ -258,7 +258,7 @@ mod tests {
             Limit::per_minute("rpm", 6).shadow(),
             Limit::per_minute("tpm", 6),
         ]);
-        let below: Vec<_> = limits.expect("they are valid").iter().map(Limit::remarked_below).collect();
+        let below: Vec<_> = limits.expect("they are valid").iter().map(Limit::warns_below).collect();
         assert_eq!(below, [Some(3), Some(0), None]);
     }
 }

@@ -176,13 +176,13 @@ impl LimitBuilder {
     /// enforced.
     ///
     /// What is taken beyond the capacity is debt, like the excess of a settlement, and
-    /// [`Bucket::remarks`](crate::Bucket::remarks) reports it.
+    /// [`Bucket::warnings`](crate::Bucket::warnings) reports it.
     pub fn shadow(self) -> LimitBuilder {
         LimitBuilder { enforcement: Enforcement::Shadow, ..self }
     }
 
     /// Sets a warning level below the capacity. While more than `level` is in use,
-    /// [`Bucket::remarks`](crate::Bucket::remarks) reports it; verdicts do not change.
+    /// [`Bucket::warnings`](crate::Bucket::warnings) reports it; verdicts do not change.
     pub fn soft(self, level: impl IntoAmount) -> LimitBuilder {
         LimitBuilder { soft: Some(level.into_amount()), ..self }
     }

@@ -208,7 +208,7 @@ fn commit(step: &Step<'_>, inner: Option<&mut LockedBucket>, now: Tick) -> StepO
             let LockedBucket { limits, bucket, .. } = inner;
             let holder = term.map(|term| term.starting(now));
             let at = bucket.commit(limits, now, &Take { costs, holder });
-            StepOutcome::Taken(Taken { at, remarks: bucket.remarks(limits, now) })
+            StepOutcome::Taken(Taken { at, remarks: bucket.warnings(limits, now) })
         }
         (Op::Settle(usage) | Op::SettleExisting(usage), inner) => {
             inner.into_iter().for_each(|inner| inner.settle(now, limits, usage));
