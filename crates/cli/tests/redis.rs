@@ -64,7 +64,7 @@ fn the_page_about_redis_is_true() {
     let block = block.replace("127.0.0.1:6379", &format!("127.0.0.1:{}", server.port()));
     let ran = Sandbox::new().shell(&format!("set -e\n{block}tollgate peek user-1 gpt-4 --json"));
     assert!(ran.exit == 0 && ran.stdout.contains("\"available\": 59"), "{ran:?}");
-    let keys = format!("{:?}", server.say(&["KEYS", "{staging}*"]));
+    let keys = format!("{:?}", server.command(&["KEYS", "{staging}*"]));
     assert!(keys.contains("{staging}"), "the prefix is in use: {keys}");
 }
 
@@ -74,7 +74,7 @@ fn check_finds_what_cannot_be_read_on_the_server() {
     assert_eq!(tollgate(&server.url(), &["system", "set-defaults", "-l", "rpm:2"]).status.code(), Some(0));
     assert_eq!(tollgate(&server.url(), &["acquire", "me", "gpt", "rpm=1"]).status.code(), Some(0));
     assert_eq!(tollgate(&server.url(), &["check"]).status.code(), Some(0));
-    server.say(&["SET", "{tollgate}b:\u{2}ns\u{2}me\u{3}gpt", ""]);
+    server.command(&["SET", "{tollgate}b:\u{2}ns\u{2}me\u{3}gpt", ""]);
     let checked = tollgate(&server.url(), &["check"]);
     let said = String::from_utf8_lossy(&checked.stdout);
     assert_eq!(checked.status.code(), Some(1), "{checked:?}");

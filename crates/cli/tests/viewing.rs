@@ -96,7 +96,7 @@ fn no_view_changes_anything_on_redis() {
     let store = RedisStore::builder(server.url()).build().wait().expect("the server is there");
     drop(furnished(Arc::new(store), 1_000));
     let changes = || {
-        let said = server.say(&["INFO", "persistence"]);
+        let said = server.command(&["INFO", "persistence"]);
         said.field("rdb_changes_since_last_save").expect("the server counts changes").to_owned()
     };
     let before = changes();

@@ -63,7 +63,7 @@ impl<'a> StepMetering<'a> {
 /// level. `now` is an estimate.
 pub(crate) fn of_meters(step: &Step<'_>, metered: bool, now: Tick) -> Option<Vec<u8>> {
     let (limits, costs) = (step.place.limits, step.takes()?);
-    if limits.len() > METERS_MAX || limits.have_remarks() {
+    if limits.len() > METERS_MAX || limits.may_warn() {
         return None;
     }
     let hour = metered.then(|| marked_hour(now, Caller::of(costs)));
@@ -160,7 +160,7 @@ fn of_limit(limit: &Limit, amount: u64, now: Tick) -> Option<[f64; 6]> {
         MachineView::Unbounded => [UNBOUNDED, 0.0, 0.0, 0.0],
         _ => return None,
     };
-    let below = match limit.remarked_below() {
+    let below = match limit.warns_below() {
         None => NEVER,
         Some(below) => small(u64::try_from(below).ok()?)?,
     };

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use tollgate_core::{Costs, Limits, Tick, Usage};
+use tollgate_core::{Limits, Tick};
 
 use super::NamespaceTable;
 use crate::records::{Item, ItemKey};
@@ -53,28 +53,6 @@ impl Tally {
             let before = sums.turned(limits, at, caller);
             space.write_sums(&self.key, &before);
         }
-    }
-
-    #[inline]
-    pub(super) fn count_take(&self, space: &NamespaceTable, at: Tick, limits: &Limits, costs: &Costs) {
-        self.count(space, at, limits, Caller::of(costs), |sums| sums.add_take(costs));
-    }
-
-    #[inline]
-    pub(super) fn count_settlement(
-        &self,
-        space: &NamespaceTable,
-        now: Tick,
-        limits: &Limits,
-        usage: &Usage<'_>,
-    ) {
-        self.count(space, now, limits, Caller::of(usage.reserved), |sums| sums.add_settlement(usage));
-    }
-
-    /// Counts what a step used.
-    #[inline]
-    pub(super) fn count_used(&self, space: &NamespaceTable, at: Tick, limits: &Limits, used: &Used<'_>) {
-        self.count(space, at, limits, used.caller(), |sums| used.add(sums));
     }
 
     /// Writes down what was counted.
