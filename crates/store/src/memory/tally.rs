@@ -55,6 +55,12 @@ impl Tally {
         }
     }
 
+    /// Counts what a step used.
+    #[inline]
+    pub(super) fn count_used(&self, space: &NamespaceTable, at: Tick, limits: &Limits, used: &Used<'_>) {
+        self.count(space, at, limits, used.caller(), |sums| used.add(sums));
+    }
+
     /// Writes down what was counted.
     pub(super) fn flush(&self, space: &NamespaceTable) {
         if let Some(sums) = &mut *self.sums.lock() {
