@@ -72,9 +72,9 @@ struct ExplainAnswer {
 impl Answer for ExplainAnswer {
     fn text(&self, page: &mut TextPage) {
         if self.passes {
-            page.line(paint(style::GOOD, "admitted now"));
+            page.line(paint(style::GOOD, "would be admitted now"));
         } else {
-            page.sentence(format_args!("{} {}", paint(style::BAD, "denied:"), self.refusal.reason));
+            page.sentence(format_args!("{} {}", paint(style::BAD, "would be denied:"), self.refusal.reason));
             page.sentence(format_args!("would be admitted {}", self.when()));
         }
         let resources: BTreeSet<&str> =
