@@ -29,7 +29,7 @@ pub(crate) struct ProviderState {
 }
 
 /// A call that is answered.
-pub(crate) struct Admitted<'a> {
+pub(crate) struct AdmittedCall<'a> {
     /// The lease that the call holds until then.
     pub(crate) lease: Lease<'a>,
     /// When the call is answered.
@@ -93,7 +93,7 @@ impl ProviderState {
     }
 
     /// Admits a call with this usage, or returns why not.
-    pub(crate) fn admit(&self, call: u64, usage: Tokens) -> Result<Admitted<'_>, MockRefusal> {
+    pub(crate) fn admit(&self, call: u64, usage: Tokens) -> Result<AdmittedCall<'_>, MockRefusal> {
         let mut admitted = self.admitted.lock();
         if self.settings.spend_cap.is_some_and(|cap| *admitted >= cap) {
             return Err(MockRefusal::Exhausted);
@@ -102,7 +102,7 @@ impl ProviderState {
         match self.set.try_acquire(demand).wait() {
             Ok(Attempt::Admitted(lease)) => {
                 *admitted += 1;
-                Ok(Admitted { lease, at: self.clock().now() + Span::covering(self.latency(call)) })
+                Ok(AdmittedCall { lease, at: self.clock().now() + Span::covering(self.latency(call)) })
             }
             Ok(Attempt::Denied(denial)) => Err(MockRefusal::Denied(denial)),
             Err(AcquireError::Demand(DemandError::Impossible { asked, capacity, .. })) => {

@@ -19,7 +19,7 @@ use tollgate::{Span, Tick};
 
 use crate::answer;
 use crate::error_responses::{CallError, MockReply};
-use crate::provider::{Admitted, MockRefusal, ProviderState};
+use crate::provider::{AdmittedCall, MockRefusal, ProviderState};
 use crate::route::{Endpoint, MockRoute};
 use crate::sleep;
 use crate::stats::{CallEnd, OpenCall};
@@ -156,7 +156,7 @@ async fn answer_call(
     request: &answer::MockRequest,
 ) -> Result<MockReply, ResetNow> {
     let usage = request.usage();
-    let Admitted { lease, at } = match state.admit(number, usage) {
+    let AdmittedCall { lease, at } = match state.admit(number, usage) {
         Ok(admitted) => admitted,
         Err(refusal) => return refused(state, call, refusal).await,
     };
