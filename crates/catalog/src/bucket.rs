@@ -221,7 +221,7 @@ impl BucketChange<'_> {
         let demand: Demand = self.credit.iter().map(|(name, amount)| (name.as_str(), *amount)).collect();
         let unknown = |name: &str| Err(limits.unknown(name));
         let costs = if self.credit.is_empty() { Costs::none(0) } else { named.resolve(&demand, unknown)? };
-        Ok(costs.moved(&named, limits))
+        Ok(costs.remapped(&named, limits))
     }
 }
 

@@ -33,8 +33,6 @@ mod cache;
 mod capacity;
 mod catalog;
 mod chain;
-#[cfg(feature = "conformance")]
-pub mod conformance;
 mod counts;
 mod disable;
 mod entity;

@@ -3,7 +3,7 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
-use tollgate_catalog::conformance;
+use tollgate_conformance::catalog;
 use tollgate_core::{Denial, Status};
 use tollgate_store::records::{
     Change, Cursor, Index, Item, ItemKey, Page, Query, Records, RecordsError, Test, Write,
@@ -238,7 +238,7 @@ fn the_suite_catches_every_planted_fault() {
         let open = |clock: Clock| -> Arc<dyn Backend> {
             Arc::new(Faulty { memory: Memory::builder().clock(clock).build(), fault })
         };
-        let run = AssertUnwindSafe(|| conformance::run(open));
+        let run = AssertUnwindSafe(|| catalog::run(&open));
         assert!(catch_unwind(run).is_err(), "{fault:?} was not noticed");
     }
 }

@@ -2,21 +2,21 @@
 
 mod common;
 
-use tollgate_store::conformance;
+use tollgate_conformance::{backend, store};
 
 #[test]
 fn it_is_a_store() {
-    conformance::run(common::elsewhere::traces(24), common::open);
+    store::run(common::elsewhere::traces(24), common::open);
 }
 
 #[test]
 fn it_is_a_backend() {
-    conformance::backend(common::elsewhere::traces(4), common::open);
+    backend::run(common::elsewhere::traces(4), common::open);
 }
 
 #[test]
 fn it_keeps_usage_for_as_long_as_it_is_told() {
-    conformance::usage_retention(|clock, kept| {
+    backend::usage_retention(|clock, kept| {
         let engine = common::engine(&clock);
         let builder = common::builder(clock).http_client(engine.http_client()).usage_retention(kept);
         builder.build().wait().expect("the engine has what it takes")

@@ -2,14 +2,9 @@
 
 mod common;
 
-use tollgate_store::conformance::{self, Twins};
-use tollgate_store::{Clock, Memory};
+use tollgate_conformance::store::{self, DifferentialStore};
 
 #[test]
 fn memory_and_dynamodb_agree_about_every_trace() {
-    let open = |clock: Clock| Twins {
-        memory: Memory::builder().clock(clock.clone()).build(),
-        other: common::open(clock),
-    };
-    conformance::run(12, open);
+    store::run(12, |clock| DifferentialStore::new(clock, common::open));
 }

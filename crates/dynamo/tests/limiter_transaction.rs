@@ -14,4 +14,4 @@ fn open(clock: Clock) -> Arc<dyn Backend> {
     Arc::new(store.build().wait().expect("the engine has what it takes"))
 }
 
-tollgate::limiter_suite!(open, quick);
+tollgate_conformance::limiter_suite!(open, quick);

@@ -3,15 +3,15 @@
 mod common;
 
 use common::{open, open_with_faults};
+use tollgate_conformance::records;
 use tollgate_dynamo_local::FaultRates;
-use tollgate_store::conformance;
 
 #[test]
 fn records_are_as_those_in_memory() {
-    conformance::records(common::elsewhere::traces(3), open);
+    records::run(common::elsewhere::traces(3), open);
 }
 
 #[test]
 fn records_are_right_whatever_goes_wrong_on_the_way() {
-    conformance::records(2, |clock| open_with_faults(clock, 7, FaultRates::survivable(30)));
+    records::run(2, |clock| open_with_faults(clock, 7, FaultRates::survivable(30)));
 }

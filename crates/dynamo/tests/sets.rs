@@ -11,4 +11,4 @@ fn open(clock: Clock) -> Arc<dyn Backend> {
     Arc::new(common::open(clock))
 }
 
-tollgate::set_suite!(open);
+tollgate_conformance::set_suite!(open);

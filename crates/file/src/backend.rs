@@ -10,7 +10,6 @@ use tollgate_store::{
 
 use crate::error::without_tests;
 use crate::records;
-use crate::requests::{Apply, WriteRequest, WriteUsage};
 use crate::rows;
 use crate::scope::{self, OwnedScope};
 use crate::store::FileStore;
@@ -29,7 +28,7 @@ impl Records for FileStore {
     }
 
     fn write<'a>(&'a self, writes: &'a [Write]) -> Reply<'a, Result<(), RecordsError>> {
-        let reply = self.work(Apply::new(OwnedTransaction::empty(), writes.to_vec()));
+        let reply = self.apply_owned(OwnedTransaction::empty(), writes.to_vec());
         Reply::later(async move { reply.await.map(drop) })
     }
 
@@ -50,7 +49,7 @@ impl Backend for FileStore {
         call: &Transaction<'a>,
         writes: &'a [Write],
     ) -> Reply<'a, Result<TxnOutcome, RecordsError>> {
-        self.work(Apply::new(OwnedTransaction::new(call), writes.to_vec()))
+        self.apply_owned(OwnedTransaction::new(call), writes.to_vec())
     }
 
     fn buckets<'a>(
@@ -67,16 +66,13 @@ impl Backend for FileStore {
 
     fn forget<'a>(&'a self, namespace: &'a str, scope: Scope<'a>) -> Reply<'a, Result<usize, StoreError>> {
         let (namespace, scope) = (namespace.to_owned(), OwnedScope::new(scope));
-        let reply =
-            self.work(WriteRequest(move |batch: &mut WriteTxn<'_>| scope::forget(batch, &namespace, &scope)));
+        let reply = self.write(move |txn| scope::forget(txn, &namespace, &scope));
         Reply::later(async move { reply.await.map_err(without_tests) })
     }
 
     fn close<'a>(&'a self, namespace: &'a str) -> Reply<'a, Result<(), StoreError>> {
         let namespace = namespace.to_owned();
-        let reply = self.work(WriteRequest(move |batch: &mut WriteTxn<'_>| {
-            Ok(rows::close(batch.connection, &namespace)?)
-        }));
+        let reply = self.write(move |txn| Ok(rows::close(txn.connection, &namespace)?));
         Reply::later(async move { reply.await.map_err(without_tests) })
     }
 
@@ -107,9 +103,18 @@ impl Backend for FileStore {
     }
 
     fn write_usage<'a>(&'a self, namespace: &'a str, scope: Scope<'a>) -> Reply<'a, Result<(), StoreError>> {
-        let (namespace, scope) = (namespace.to_owned(), OwnedScope::new(scope));
-        let reply = self.work(WriteUsage { namespace, scope, done: None, next: None });
-        Reply::later(async move { reply.await.map_err(without_tests) })
+        Reply::later(async move {
+            let mut after = None;
+            loop {
+                let (namespace, scope) = (namespace.to_owned(), OwnedScope::new(scope));
+                let write =
+                    move |txn: &mut WriteTxn<'_>| scope::write_usage(txn, &namespace, &scope, after.as_ref());
+                after = self.write(write).await.map_err(without_tests)?;
+                if after.is_none() {
+                    return Ok(());
+                }
+            }
+        })
     }
 
     fn wait_queues(&self) -> &WaitQueues {

@@ -15,92 +15,61 @@ use std::task::Waker;
 
 use rusqlite::Connection;
 use tollgate_core::{Span, Tick};
-use tollgate_store::{Clock, Condvar, Freed, Mutex, MutexGuard, NoFork, StoreError, WaitQueues};
+use tollgate_store::{
+    Clock, Condvar, Freed, Mutex, MutexGuard, NoFork, OutcomeCallback, TxnOutcome, WaitQueues,
+};
 
-use crate::error::TxnError;
+use crate::job::Job;
 
 /// How many jobs may be queued.
-pub(crate) const LINE_MAX: usize = 100_000;
+pub(crate) const QUEUE_MAX: usize = 100_000;
 
-/// How many jobs run together make a crowd.
+/// How many jobs that ran together make a crowd.
 const CROWD: usize = 4;
 
 /// The backoff before the queue retries detached jobs that failed.
-const REST: Span = Span::from_millis(100);
+const RETRY_AFTER: Span = Span::from_millis(100);
 
 /// How often it retries them once the queue is closing.
 const LAST_TRIES: u32 = 3;
 
-/// Runs jobs.
-pub(crate) trait Executor: Sized + Send + 'static {
-    /// How many jobs run together at most.
-    const TOGETHER_MAX: usize;
-
-    /// What a job is given to work with.
-    type Tools<'a>;
+/// Runs jobs on a connection.
+pub(crate) trait Executor: Send {
+    /// Returns how many jobs run together at most.
+    fn batch_max(&self) -> usize;
 
     /// Runs jobs and finishes each of them.
-    fn serve(&mut self, errands: Vec<Box<dyn Job<Self>>>, after: &mut FollowUp<Self>);
+    fn run(&mut self, jobs: Vec<Job>, follow_up: &mut FollowUp);
 
-    /// The connection that it works with, when it is done with everything else.
-    fn into_connection(self) -> Connection;
-}
-
-/// Something to be done by an executor.
-pub(crate) trait Job<E: Executor>: Send {
-    /// When it was posted, by the time of the system.
-    fn since(&self) -> Tick;
-
-    /// It has failed, and is tried again from `now` on.
-    fn try_again(&mut self, now: Tick) {
-        let _ = now;
-    }
-
-    /// Whether it is still wanted. From then on it cannot be called off any more, only be undone.
-    fn begin(&mut self) -> bool;
-
-    /// Does it.
-    fn run(&mut self, tools: &mut E::Tools<'_>) -> Result<(), TxnError>;
-
-    /// What it did holds, or failed with all the others and did not happen.
-    fn finish(self: Box<Self>, outcome: Result<(), &StoreError>, after: &mut FollowUp<E>);
+    /// Returns the connection, and drops everything else.
+    fn into_connection(self: Box<Self>) -> Connection;
 }
 
 /// What is to be done once jobs were run.
-pub(crate) struct FollowUp<E> {
-    /// What to wake when the executor is free: a waker may do anything.
+#[derive(Default)]
+pub(crate) struct FollowUp {
+    /// Called when the executor is free: a waker may do anything.
     pub(crate) wakers: Vec<Waker>,
-    /// What comes before all others.
-    pub(crate) first: Vec<Box<dyn Job<E>>>,
-    /// What comes after all others.
-    pub(crate) last: Vec<Box<dyn Job<E>>>,
-    /// What failed, and is tried again a little later.
-    pub(crate) failed: Vec<Box<dyn Job<E>>>,
+    /// Called with their outcomes when the executor is free, like wakers.
+    pub(crate) callbacks: Vec<(OutcomeCallback, TxnOutcome)>,
+    /// Jobs that run before all others.
+    pub(crate) first: Vec<Job>,
+    /// Detached jobs that failed, to be retried after a while.
+    pub(crate) failed: Vec<Job>,
     /// Limits that have more room now.
     pub(crate) freed: Vec<Freed>,
 }
 
-impl<E> Default for FollowUp<E> {
-    fn default() -> FollowUp<E> {
-        FollowUp {
-            wakers: Vec::new(),
-            first: Vec::new(),
-            last: Vec::new(),
-            failed: Vec::new(),
-            freed: Vec::new(),
-        }
-    }
-}
-
 /// Queued jobs, and the executor that runs them.
-pub(crate) struct CommitQueue<E: Executor> {
-    line: Mutex<QueuedJobs<E>>,
-    bell: Condvar,
-    /// Until it is dismissed. Locked only to run jobs: a caller that finds it locked leaves its job to the thread that
-    /// has it.
-    engine: Mutex<Option<E>>,
-    is_dismissed: AtomicBool,
-    unheard: Arc<AtomicUsize>,
+pub(crate) struct CommitQueue {
+    queued: Mutex<QueuedJobs>,
+    /// Wakes the background thread.
+    wake: Condvar,
+    /// Until it is dropped. Locked only to run jobs: a caller that finds it locked leaves its job to the thread that has
+    /// it.
+    executor: Mutex<Option<Box<dyn Executor>>>,
+    is_stopped: AtomicBool,
+    detached: Arc<AtomicUsize>,
     /// Whether many jobs ran together the last time.
     is_crowded: AtomicBool,
     wait_queues: Arc<WaitQueues>,
@@ -108,14 +77,15 @@ pub(crate) struct CommitQueue<E: Executor> {
     clock: Clock,
 }
 
-struct QueuedJobs<E> {
-    errands: VecDeque<Box<dyn Job<E>>>,
+#[derive(Default)]
+struct QueuedJobs {
+    jobs: VecDeque<Job>,
     /// Detached jobs that failed. They are kept apart for a while: they might make others fail with them.
-    failed: Vec<Box<dyn Job<E>>>,
+    failed: Vec<Job>,
     /// When they are retried.
-    due: Tick,
-    asleep: bool,
-    /// How often what failed may still be retried, once the queue is closing.
+    retry_at: Tick,
+    is_thread_asleep: bool,
+    /// How often failed jobs may still be retried, once the queue is closing.
     closing: Option<u32>,
 }
 
@@ -132,58 +102,57 @@ impl Drop for DetachedCount {
     }
 }
 
-impl<E: Executor> CommitQueue<E> {
-    pub(crate) fn new(engine: E, wait_queues: Arc<WaitQueues>) -> CommitQueue<E> {
-        let (errands, failed) = (VecDeque::new(), Vec::new());
-        let line = QueuedJobs { errands, failed, due: Tick::ZERO, asleep: false, closing: None };
+impl CommitQueue {
+    pub(crate) fn new(executor: Box<dyn Executor>, wait_queues: Arc<WaitQueues>) -> CommitQueue {
         CommitQueue {
-            line: Mutex::new(line),
-            bell: Condvar::new(),
-            engine: Mutex::new(Some(engine)),
-            is_dismissed: AtomicBool::new(false),
-            unheard: Arc::default(),
+            queued: Mutex::default(),
+            wake: Condvar::new(),
+            executor: Mutex::new(Some(executor)),
+            is_stopped: AtomicBool::new(false),
+            detached: Arc::default(),
             is_crowded: AtomicBool::new(false),
             wait_queues,
             clock: Clock::system(),
         }
     }
 
-    /// Queues a job; gives it back if the queue is full. The caller then [helps](CommitQueue::help) or
-    /// [rings](CommitQueue::ring).
-    pub(crate) fn post(&self, errand: Box<dyn Job<E>>) -> Result<(), Box<dyn Job<E>>> {
-        let mut line = self.line.lock();
-        if line.errands.len() >= LINE_MAX {
-            return Err(errand);
+    /// Queues a job, and returns whether there was room for it; one for which there is none is dropped. The caller then
+    /// [runs](CommitQueue::try_run) the queue or [wakes](CommitQueue::wake_thread) its thread.
+    pub(crate) fn push(&self, job: Job) -> bool {
+        // The lock is free again before a job that was not queued is dropped: its callback may do anything.
+        let mut queued = self.queued.lock();
+        let has_room = queued.jobs.len() < QUEUE_MAX;
+        if has_room {
+            queued.jobs.push_back(job);
         }
-        line.errands.push_back(errand);
-        Ok(())
+        has_room
     }
 
-    /// Queues a job before all others, however long the queue is: it undoes a request whose caller has gone.
-    pub(crate) fn post_first(&self, errand: Box<dyn Job<E>>) {
-        self.line.lock().errands.push_front(errand);
-        self.ring();
+    /// Queues a job before all others, however long the queue is: it undoes one whose caller has gone.
+    pub(crate) fn push_front(&self, job: Job) {
+        self.queued.lock().jobs.push_front(job);
+        self.wake_thread();
     }
 
     /// Wakes the background thread if jobs are queued and it sleeps.
-    pub(crate) fn ring(&self) {
-        let line = self.line.lock();
-        if line.asleep && !line.errands.is_empty() {
-            self.bell.notify_one();
+    pub(crate) fn wake_thread(&self) {
+        let queued = self.queued.lock();
+        if queued.is_thread_asleep && !queued.jobs.is_empty() {
+            self.wake.notify_one();
         }
     }
 
     /// Runs queued jobs on this thread, if the executor is free.
-    pub(crate) fn help(&self) {
+    pub(crate) fn try_run(&self) {
         if self.is_crowded.load(Ordering::Relaxed) {
             // Callers that were served together are back together. A thread that lets them queue their jobs first runs
             // them all.
             std::thread::yield_now();
         }
         let no_fork = NoFork::begin();
-        if let Some(engine) = self.engine.try_lock() {
-            self.serve(engine, no_fork);
-            self.ring();
+        if let Some(executor) = self.executor.try_lock() {
+            self.run(executor, no_fork);
+            self.wake_thread();
         }
     }
 
@@ -193,128 +162,130 @@ impl<E: Executor> CommitQueue<E> {
     }
 
     /// Counts a detached job.
-    pub(crate) fn unheard(&self) -> DetachedCount {
-        self.unheard.fetch_add(1, Ordering::Acquire);
-        DetachedCount(Arc::clone(&self.unheard))
+    pub(crate) fn count_detached(&self) -> DetachedCount {
+        self.detached.fetch_add(1, Ordering::Acquire);
+        DetachedCount(Arc::clone(&self.detached))
     }
 
     /// Returns whether detached jobs are pending, so that a caller that reads now might not see what they write.
-    pub(crate) fn has_unheard(&self) -> bool {
-        self.unheard.load(Ordering::Acquire) > 0
+    pub(crate) fn has_detached(&self) -> bool {
+        self.detached.load(Ordering::Acquire) > 0
     }
 
     /// Runs the background thread: it runs jobs until the queue is closed and empty.
-    pub(crate) fn keep(&self) {
-        while self.wait_for_errands() {
-            // A panic has answered the requests it hit. The others, and later ones, still have to be run.
-            let serve = || {
+    pub(crate) fn run_thread(&self) {
+        while self.wait_for_jobs() {
+            // A panic has answered the callers whose jobs it hit. The others, and later ones, still have to be run.
+            let run = || {
                 let no_fork = NoFork::begin();
-                self.serve(self.engine.lock(), no_fork);
+                self.run(self.executor.lock(), no_fork);
             };
-            let _ = catch_unwind(AssertUnwindSafe(serve));
+            let _ = catch_unwind(AssertUnwindSafe(run));
         }
     }
 
     /// Lets the thread end once the queue is empty.
     pub(crate) fn close(&self) {
-        self.line.lock().closing = Some(LAST_TRIES);
-        self.bell.notify_all();
+        self.queued.lock().closing = Some(LAST_TRIES);
+        self.wake.notify_all();
     }
 
-    /// Returns whether the executor has not been dismissed.
-    pub(crate) fn has_engine(&self) -> bool {
-        !self.is_dismissed.load(Ordering::Acquire)
+    /// Returns whether it still has its executor.
+    pub(crate) fn has_executor(&self) -> bool {
+        !self.is_stopped.load(Ordering::Acquire)
     }
 
     /// Drops the executor, once no job can come any more.
-    pub(crate) fn dismiss(&self) {
-        drop(self.engine.lock().take());
-        self.is_dismissed.store(true, Ordering::Release);
+    pub(crate) fn stop(&self) {
+        drop(self.executor.lock().take());
+        self.is_stopped.store(true, Ordering::Release);
     }
 
-    /// Takes the connection of the process that this one was forked off from; nothing if it has none any more.
+    /// Takes the connection of the process that this one was forked off from; `None` if it has none any more.
     ///
     /// # Errors
     ///
     /// [`ForeignThread`] if one of its threads was using it at that moment.
     pub(crate) fn inherit(&self) -> Result<Option<Connection>, ForeignThread> {
-        let mut engine = self.engine.try_lock().ok_or(ForeignThread)?;
-        self.is_dismissed.store(true, Ordering::Release);
-        Ok(engine.take().map(E::into_connection))
+        let mut executor = self.executor.try_lock().ok_or(ForeignThread)?;
+        self.is_stopped.store(true, Ordering::Release);
+        Ok(executor.take().map(Executor::into_connection))
     }
 
-    fn wait_for_errands(&self) -> bool {
-        let mut line = self.line.lock();
+    fn wait_for_jobs(&self) -> bool {
+        let mut queued = self.queued.lock();
         loop {
             let now = self.clock.now();
-            if line.closing.is_some() || now >= line.due {
-                line.try_failed_again(now);
+            if queued.closing.is_some() || now >= queued.retry_at {
+                queued.retry_failed(now);
             }
-            if !line.errands.is_empty() {
+            if !queued.jobs.is_empty() {
                 return true;
             }
-            let (has_failed, rest) = (!line.failed.is_empty(), line.due.since(now).to_duration());
-            if line.closing.is_some() {
+            if queued.closing.is_some() {
                 return false;
             }
-            line.asleep = true;
-            if has_failed {
-                self.bell.wait_for(&mut line, rest);
+            queued.is_thread_asleep = true;
+            if queued.failed.is_empty() {
+                self.wake.wait(&mut queued);
             } else {
-                self.bell.wait(&mut line);
+                let rest = queued.retry_at.since(now).to_duration();
+                self.wake.wait_for(&mut queued, rest);
             }
-            line.asleep = false;
+            queued.is_thread_asleep = false;
         }
     }
 
-    fn serve(&self, mut engine: MutexGuard<'_, Option<E>>, no_fork: NoFork) {
-        let Some(serving) = engine.as_mut() else { return };
-        let errands: Vec<_> = {
-            let mut line = self.line.lock();
-            let together = line.errands.len().min(E::TOGETHER_MAX);
-            line.errands.drain(..together).collect()
-        };
-        if errands.is_empty() {
+    fn run(&self, mut executor: MutexGuard<'_, Option<Box<dyn Executor>>>, no_fork: NoFork) {
+        let Some(running) = executor.as_mut() else { return };
+        let jobs = self.queued.lock().next(running.batch_max());
+        if jobs.is_empty() {
             return;
         }
-        self.is_crowded.store(errands.len() >= CROWD, Ordering::Relaxed);
-        let mut after = FollowUp::default();
-        serving.serve(errands, &mut after);
+        self.is_crowded.store(jobs.len() >= CROWD, Ordering::Relaxed);
+        let mut follow_up = FollowUp::default();
+        running.run(jobs, &mut follow_up);
         // While the executor is not free, so that no job runs between what was done and what undoes it.
-        self.put_back(&mut after);
-        drop(engine);
+        self.put_back(&mut follow_up);
+        drop(executor);
         drop(no_fork);
-        after.wakers.into_iter().for_each(Waker::wake);
-        after.freed.iter().for_each(|freed| self.wait_queues.notify(freed));
+        follow_up.wakers.into_iter().for_each(Waker::wake);
+        follow_up.callbacks.into_iter().for_each(|(callback, outcome)| callback(&outcome));
+        follow_up.freed.iter().for_each(|freed| self.wait_queues.notify(freed));
     }
 
-    fn put_back(&self, after: &mut FollowUp<E>) {
-        if after.first.is_empty() && after.last.is_empty() && after.failed.is_empty() {
+    fn put_back(&self, follow_up: &mut FollowUp) {
+        if follow_up.first.is_empty() && follow_up.failed.is_empty() {
             return;
         }
-        let mut line = self.line.lock();
-        for errand in after.first.drain(..).rev() {
-            line.errands.push_front(errand);
+        let mut queued = self.queued.lock();
+        for job in follow_up.first.drain(..).rev() {
+            queued.jobs.push_front(job);
         }
-        line.errands.extend(after.last.drain(..));
-        if after.failed.is_empty() {
+        if follow_up.failed.is_empty() {
             return;
         }
-        match &mut line.closing {
-            Some(0) => after.failed.clear(),
+        match &mut queued.closing {
+            Some(0) => follow_up.failed.clear(),
             Some(tries) => *tries -= 1,
             None => {}
         }
-        line.failed.append(&mut after.failed);
-        line.due = self.clock.now() + REST;
+        queued.failed.append(&mut follow_up.failed);
+        queued.retry_at = self.clock.now() + RETRY_AFTER;
     }
 }
 
-impl<E: Executor> QueuedJobs<E> {
-    fn try_failed_again(&mut self, now: Tick) {
-        for mut errand in std::mem::take(&mut self.failed).into_iter().rev() {
-            errand.try_again(now);
-            self.errands.push_front(errand);
+impl QueuedJobs {
+    /// Takes the next jobs, at most `batch_max`.
+    fn next(&mut self, batch_max: usize) -> Vec<Job> {
+        let count = self.jobs.len().min(batch_max);
+        self.jobs.drain(..count).collect()
+    }
+
+    fn retry_failed(&mut self, now: Tick) {
+        for mut job in std::mem::take(&mut self.failed).into_iter().rev() {
+            job.retry_from(now);
+            self.jobs.push_front(job);
         }
     }
 }

@@ -124,7 +124,7 @@ pub(crate) fn is_busy(fault: &TxnError) -> bool {
 }
 
 /// Returns whether a fault has nothing to do with what was to be written, so that the next job meets it too.
-pub(crate) fn is_everybody_s(fault: &TxnError) -> bool {
+pub(crate) fn affects_all(fault: &TxnError) -> bool {
     let code = fault.sqlite_error_code();
     is_busy(fault)
         || matches!(code, Some(ErrorCode::SystemIoFailure | ErrorCode::ReadOnly | ErrorCode::CannotOpen))

@@ -47,7 +47,7 @@ impl WriteAheadLog {
 
     /// Copies it into the file if it is time, after a commit. If that fails, what was committed holds all the same, and
     /// the log is longer when it is tried again.
-    pub(crate) fn tend(&mut self, connection: &mut Connection) {
+    pub(crate) fn copy_if_due(&mut self, connection: &mut Connection) {
         let pages = self.pages.load(Ordering::Relaxed);
         if pages < self.copied {
             // It was begun anew.

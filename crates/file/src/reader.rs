@@ -6,11 +6,13 @@ use rusqlite::Connection;
 use tollgate_store::usage::UsageRetention;
 
 use crate::clock::FileClock;
-use crate::commit_queue::{Executor, FollowUp, Job};
+use crate::commit_queue::{Executor, FollowUp};
 use crate::error::{TxnError, store_error};
 use crate::identity::Identity;
+use crate::job::Job;
 use crate::limits::FileLimitsCache;
-use crate::txn::ReadView;
+use crate::sweep::SweepState;
+use crate::txn::WriteTxn;
 
 /// The executor that reads.
 pub(crate) struct ReadExecutor {
@@ -41,7 +43,7 @@ impl ReadExecutor {
     }
 
     /// Runs one job on a snapshot of the file.
-    fn read(&mut self, errand: &mut dyn Job<ReadExecutor>) -> Result<(), TxnError> {
+    fn read(&mut self, job: &mut Job) -> Result<(), TxnError> {
         self.identity.check()?;
         if !self.connection.is_autocommit() {
             self.connection.execute_batch("ROLLBACK")?;
@@ -49,30 +51,28 @@ impl ReadExecutor {
         self.connection.prepare_cached("BEGIN")?.execute([])?;
         // If the clock's row cannot be read, the clock goes on by what is known.
         let _ = self.clock.sync(&self.connection);
-        let (connection, clock, known) = (&self.connection, &mut self.clock, &mut self.known);
-        let usage_retention = &self.usage_retention;
-        let read = errand.run(&mut ReadView { connection, clock, known, usage_retention });
+        let ReadExecutor { connection, clock, known, usage_retention, .. } = self;
+        // A job that reads makes nothing that would have to be swept.
+        let mut sweep = SweepState::default();
+        let read = job.run(&mut WriteTxn::new(connection, clock, known, &mut sweep, usage_retention));
         let ended = self.connection.prepare_cached("COMMIT")?.execute([]);
         read.and(ended.map(drop))
     }
 }
 
 impl Executor for ReadExecutor {
-    const TOGETHER_MAX: usize = 100;
-
-    type Tools<'a> = ReadView<'a>;
-
-    fn into_connection(self) -> Connection {
-        self.connection
+    fn batch_max(&self) -> usize {
+        100
     }
 
-    fn serve(&mut self, errands: Vec<Box<dyn Job<ReadExecutor>>>, after: &mut FollowUp<ReadExecutor>) {
-        for mut errand in errands {
-            if !errand.begin() {
-                continue;
-            }
-            let outcome = self.read(&mut *errand).map_err(|fault| store_error(&fault, self.timeout));
-            errand.finish(outcome.as_ref().copied(), after);
+    fn run(&mut self, jobs: Vec<Job>, follow_up: &mut FollowUp) {
+        for mut job in jobs.into_iter().filter(Job::begin) {
+            let committed = self.read(&mut job).map_err(|fault| store_error(&fault, self.timeout));
+            job.finish(committed.as_ref().copied(), follow_up);
         }
+    }
+
+    fn into_connection(self: Box<Self>) -> Connection {
+        self.connection
     }
 }

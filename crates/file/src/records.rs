@@ -31,16 +31,6 @@ fn decode(key: ItemKey, body: &str) -> Result<Item, Abort> {
     item_from(key, body).ok_or_else(|| unreadable(&named, "it is damaged, or of a later version"))
 }
 
-/// The first write whose test fails.
-pub(crate) fn failing(connection: &Connection, writes: &[Write], now: Tick) -> Result<Option<usize>, Abort> {
-    for (index, write) in writes.iter().enumerate().filter(|(_, write)| !write.tests().is_empty()) {
-        if !write.passes(get(connection, write.key(), now)?.as_ref()) {
-            return Ok(Some(index));
-        }
-    }
-    Ok(None)
-}
-
 /// Makes writes that were tested in the same transaction.
 pub(crate) fn make(connection: &Connection, writes: &[Write], now: Tick) -> Result<(), Abort> {
     for write in writes.iter().filter(|write| !matches!(write, Write::Check(..))) {

@@ -2,19 +2,13 @@
 
 use rusqlite::{Connection, OptionalExtension, params};
 use tollgate_core::{Bucket, Limits};
+use tollgate_store::txn::MeteredBucket;
 use tollgate_store::usage::Sums;
 use tollgate_store::{Key, StoredBucket};
 
 use crate::codec::{usage_bytes, usage_from, usage_limits};
 use crate::error::{Abort, TxnError, unreadable};
 use crate::limits::FileLimitsCache;
-
-/// A bucket under its limits, and what was used of it in the current hour.
-#[derive(Clone, Debug)]
-pub(crate) struct FileRow {
-    pub(crate) kept: StoredBucket,
-    pub(crate) usage: Option<Sums>,
-}
 
 /// A row as the file has it.
 pub(crate) struct RawRow {
@@ -41,14 +35,15 @@ impl RawRow {
         connection: &Connection,
         known: &mut FileLimitsCache,
         expected: Option<&Limits>,
-    ) -> Result<FileRow, Abort> {
+    ) -> Result<MeteredBucket, Abort> {
         let limits = known.get(connection, self.limits, expected)?;
         let bucket = Bucket::from_bytes(&limits, &self.state).map_err(|why| unreadable("a bucket", why))?;
         let usage = match &self.usage {
             None => None,
             Some(bytes) => Some(sums(connection, known, bytes)?),
         };
-        Ok(FileRow { kept: StoredBucket { limits, version: self.version, bucket }, usage })
+        let stored = StoredBucket { limits, version: self.version, bucket };
+        Ok(MeteredBucket { stored, usage })
     }
 }
 
@@ -56,13 +51,6 @@ fn sums(connection: &Connection, known: &mut FileLimitsCache, bytes: &[u8]) -> R
     let unreadable = || unreadable("usage", "it is cut off or damaged");
     let limits = known.get(connection, usage_limits(bytes).ok_or_else(unreadable)?, None)?;
     usage_from(limits, bytes).ok_or_else(unreadable)
-}
-
-impl FileRow {
-    /// A bucket of which nothing was used.
-    pub(crate) fn fresh(limits: &Limits) -> FileRow {
-        FileRow { kept: StoredBucket::fresh(limits), usage: None }
-    }
 }
 
 pub(crate) fn get(connection: &Connection, namespace: &str, key: &Key) -> Result<Option<RawRow>, TxnError> {
@@ -76,10 +64,10 @@ pub(crate) fn put(
     connection: &Connection,
     known: &mut FileLimitsCache,
     (namespace, key): (&str, &Key),
-    row: &FileRow,
+    MeteredBucket { stored, usage }: &MeteredBucket,
 ) -> Result<(), TxnError> {
-    let limits = known.id_of(connection, &row.kept.limits)?;
-    let usage = match row.usage.as_ref().filter(|sums| !sums.is_empty()) {
+    let limits = known.id_of(connection, &stored.limits)?;
+    let usage = match usage.as_ref().filter(|sums| !sums.is_empty()) {
         None => None,
         Some(sums) => Some(usage_bytes(known.id_of(connection, sums.limits())?, sums)),
     };
@@ -90,7 +78,7 @@ pub(crate) fn put(
          ON CONFLICT (namespace, key) DO UPDATE SET
          limits = excluded.limits, version = excluded.version, state = excluded.state, usage = excluded.usage",
     )?;
-    let (version, state) = (row.kept.version as i64, row.kept.bucket.to_bytes());
+    let (version, state) = (stored.version as i64, stored.bucket.to_bytes());
     put.execute(params![namespace, key.as_bytes(), resource, limits, version, state, usage])?;
     Ok(())
 }

@@ -2,12 +2,13 @@
 
 use rusqlite::Connection;
 use tollgate_store::records::{Cursor, Item, ItemKey, PAGE_MAX, Page};
+use tollgate_store::txn::MeteredBucket;
 use tollgate_store::usage::bucket_of_usage;
 use tollgate_store::{Activity, BucketStatus, FORGET_MAX, Freed, Key, LivenessCache, Scope, forgotten_write};
 
 use crate::error::{Abort, TxnError};
 use crate::records::{self, page};
-use crate::rows::{self, FileRow, RawRow};
+use crate::rows::{self, RawRow};
 use crate::select::Select;
 use crate::txn::{ReadView, WriteTxn};
 
@@ -117,7 +118,7 @@ pub(crate) fn buckets(
 ) -> Result<Page<BucketStatus>, Abort> {
     let after = after.map(Cursor::parts::<2>).transpose()?.map(|parts| Key::new(&parts));
     let (mut now, limit) = (view.clock.now(), limit.clamp(1, PAGE_MAX));
-    let (mut statuses, mut after, mut census) = (Vec::new(), after, LivenessCache::default());
+    let (mut statuses, mut after, mut liveness) = (Vec::new(), after, LivenessCache::default());
     // Keys that are no pair are none of these, however many there are of them.
     while statuses.len() <= limit {
         let found = list(view.connection, namespace, scope, Which::All, after.as_ref(), limit + 1)?;
@@ -125,11 +126,14 @@ pub(crate) fn buckets(
         after = found.last().map(|(key, _)| key.clone());
         for (key, raw) in found {
             let Some((entity, resource)) = key.pair() else { continue };
-            let kept = raw.decode(view.connection, view.known, None)?.kept;
-            now = view.clock.now_for(view.connection, kept.bucket.stamp(), now)?;
-            let kept = kept.as_seen(now, &mut census);
-            let (entity, resource) = (entity.to_owned(), resource.to_owned());
-            statuses.push(BucketStatus { entity, resource, limits: kept.bucket.peek(&kept.limits, now) });
+            let stored = raw.decode(view.connection, view.known, None)?.stored;
+            now = view.clock.now_for(view.connection, stored.bucket.stamp(), now)?;
+            let stored = stored.as_seen(now, &mut liveness);
+            statuses.push(BucketStatus {
+                entity: entity.to_owned(),
+                resource: resource.to_owned(),
+                limits: stored.bucket.peek(&stored.limits, now),
+            });
         }
         if is_last {
             break;
@@ -149,20 +153,20 @@ pub(crate) fn activity(
     scope: &OwnedScope,
     after: Option<&Key>,
 ) -> Result<(Vec<Activity>, Option<Key>), Abort> {
-    let (mut now, mut census, mut activities) = (view.clock.now(), LivenessCache::default(), Vec::new());
+    let (mut now, mut liveness, mut activities) = (view.clock.now(), LivenessCache::default(), Vec::new());
     let found = list(view.connection, namespace, scope, Which::All, after, LOOKED_AT_ONCE)?;
     let last = found.last().map(|(key, _)| key.clone()).filter(|_| found.len() == LOOKED_AT_ONCE);
     for (key, raw) in found {
         let Some((entity, resource)) = key.pair() else { continue };
-        let FileRow { kept, usage } = raw.decode(view.connection, view.known, None)?;
-        now = view.clock.now_for(view.connection, kept.bucket.stamp(), now)?;
-        let kept = kept.as_seen(now, &mut census);
+        let MeteredBucket { stored, usage } = raw.decode(view.connection, view.known, None)?;
+        now = view.clock.now_for(view.connection, stored.bucket.stamp(), now)?;
+        let stored = stored.as_seen(now, &mut liveness);
         activities.push(Activity {
             entity: entity.into(),
             resource: resource.into(),
             hour: usage.map(|sums| (sums.starts(), sums.events().into())),
             others: Vec::new(),
-            in_use: Activity::in_use(&kept.bucket.peek(&kept.limits, now)),
+            in_use: Activity::in_use(&stored.bucket.peek(&stored.limits, now)),
         });
     }
     Ok((activities, last))

@@ -5,19 +5,20 @@ use std::path::Path;
 use std::sync::Arc;
 
 use tollgate_core::{Denial, Status, Tick};
-use tollgate_store::records::RecordsError;
+use tollgate_store::records::{RecordsError, Write};
+use tollgate_store::txn::MeteredBucket;
 use tollgate_store::{
-    BucketRef, Clock, LivenessCache, OutcomeCallback, OwnedTransaction, Reach, Reply, Step, Store,
+    BucketRef, Clock, LivenessCache, Mutex, OutcomeCallback, OwnedTransaction, Reach, Reply, Step, Store,
     StoreError, StoredBucket, Transaction, TxnOutcome, WaitQueues,
 };
 
 use crate::builder::FileStoreBuilder;
+use crate::commit_queue::CommitQueue;
 use crate::error::{Abort, FileOpenError, without_tests};
-use crate::request::{PendingReply, Request};
-use crate::requests::{Apply, DetachedApply, ReadRequest};
+use crate::job::{ApplyJob, Job, Work};
+use crate::reply_slot::PendingReply;
 use crate::threads::{StoreHandle, ThreadContext};
-use crate::txn::ReadView;
-use crate::writer::WriteExecutor;
+use crate::txn::{ReadView, WriteTxn};
 
 /// Buckets and records in a file that all processes share which open it.
 ///
@@ -107,27 +108,66 @@ impl FileStore {
         Ok(look(self.path()))
     }
 
-    /// Reads with `read`: it sees the detached calls that this process has made before.
+    /// Reads with `read`, which sees the detached calls that this process has made before.
     pub(crate) fn read<'a, T: Send + 'static>(
         &'a self,
-        read: impl FnMut(&mut ReadView<'_>) -> Result<T, Abort> + Send + 'static,
+        mut read: impl FnMut(&mut ReadView<'_>) -> Result<T, Abort> + Send + 'static,
     ) -> Reply<'a, Result<T, RecordsError>> {
         match self.0.shared() {
             Err(why) => Reply::ready(Err(why.into())),
-            Ok(ThreadContext { writer, .. }) if writer.has_unheard() => {
-                Reply::later(PendingReply::new(writer, ReadRequest(read)))
+            Ok(ThreadContext { writer, reader, .. }) => {
+                let queue = if writer.has_detached() { writer } else { reader };
+                run(queue, move |txn| read(&mut txn.view()?))
             }
-            Ok(ThreadContext { reader, .. }) => Reply::later(PendingReply::new(reader, ReadRequest(read))),
         }
     }
 
-    /// Does work that writes.
-    pub(crate) fn work<W: Request<WriteExecutor>>(&self, work: W) -> Reply<'_, W::Answer> {
+    /// Writes with `write`, which may be called again if its transaction fails.
+    pub(crate) fn write<'a, T: Send + 'static>(
+        &'a self,
+        write: impl FnMut(&mut WriteTxn<'_>) -> Result<T, Abort> + Send + 'static,
+    ) -> Reply<'a, Result<T, RecordsError>> {
         match self.0.shared() {
-            Ok(shared) => Reply::later(PendingReply::new(&shared.writer, work)),
-            Err(why) => Reply::ready(W::failed(why)),
+            Err(why) => Reply::ready(Err(why.into())),
+            Ok(shared) => run(&shared.writer, write),
         }
     }
+
+    /// Applies a transaction and makes the writes, or neither.
+    pub(crate) fn apply_owned(
+        &self,
+        call: OwnedTransaction,
+        writes: Vec<Write>,
+    ) -> Reply<'_, Result<TxnOutcome, RecordsError>> {
+        match self.0.shared() {
+            Err(why) => Reply::ready(Err(why.into())),
+            Ok(shared) => {
+                let reply = PendingReply::new(&shared.writer, Work::Apply(ApplyJob::new(call, writes)));
+                Reply::later(async move {
+                    Ok(reply.await?.expect("a job that applies a transaction has its outcome").outcome)
+                })
+            }
+        }
+    }
+}
+
+/// Queues a function that runs in a transaction, and returns its result once that is committed.
+fn run<'a, T: Send + 'static>(
+    queue: &'a CommitQueue,
+    mut run: impl FnMut(&mut WriteTxn<'_>) -> Result<T, Abort> + Send + 'static,
+) -> Reply<'a, Result<T, RecordsError>> {
+    let result = Arc::new(Mutex::new(None));
+    let slot = Arc::clone(&result);
+    let work = Work::Run(Box::new(move |txn| {
+        *slot.lock() = Some(run(txn)?);
+        Ok(())
+    }));
+    let reply = PendingReply::new(queue, work);
+    Reply::later(async move {
+        reply.await?;
+        let result = result.lock().take();
+        Ok(result.expect("a job that succeeded has left its result"))
+    })
 }
 
 impl fmt::Debug for FileStore {
@@ -146,7 +186,7 @@ impl Store for FileStore {
     }
 
     fn apply<'a>(&'a self, call: &Transaction<'a>) -> Reply<'a, Result<TxnOutcome, StoreError>> {
-        let reply = self.work(Apply::new(OwnedTransaction::new(call), Vec::new()));
+        let reply = self.apply_owned(OwnedTransaction::new(call), Vec::new());
         Reply::later(async move { reply.await.map_err(without_tests) })
     }
 
@@ -155,8 +195,8 @@ impl Store for FileStore {
         let reply = self.read(move |view| {
             let mut denials = Vec::new();
             for step in call.steps() {
-                let (kept, now) = kept(view, &step.place)?;
-                denials.extend(kept.ask(&step, now));
+                let (stored, now) = seen_bucket(view, &step.place)?;
+                denials.extend(stored.ask(&step, now));
             }
             Ok(denials)
         });
@@ -166,8 +206,9 @@ impl Store for FileStore {
     fn peek<'a>(&'a self, place: &BucketRef<'a>) -> Reply<'a, Result<Vec<Status>, StoreError>> {
         let (namespace, key, limits) = (place.namespace.to_owned(), place.key.clone(), place.limits.clone());
         let reply = self.read(move |view| {
-            let (kept, now) = kept(view, &BucketRef { namespace: &namespace, key: &key, limits: &limits })?;
-            Ok(kept.peek(&limits, now))
+            let place = BucketRef { namespace: &namespace, key: &key, limits: &limits };
+            let (stored, now) = seen_bucket(view, &place)?;
+            Ok(stored.peek(&limits, now))
         });
         Reply::later(async move { reply.await.map_err(without_tests) })
     }
@@ -176,14 +217,13 @@ impl Store for FileStore {
         self.hand_over_and_tell(call, Box::new(|_| ()));
     }
 
-    fn hand_over_and_tell(&self, call: &Transaction<'_>, told: OutcomeCallback) {
-        // A file that cannot be opened in this process loses it; what it would have given back expires.
-        let Ok(ThreadContext { writer: desk, .. }) = self.0.shared() else { return };
-        let apply = Apply::new(OwnedTransaction::new(call), Vec::new());
-        let handed_over = DetachedApply::new(apply, desk.now(), desk.unheard()).telling(told);
-        // If the queue is full, it is lost; what it would have given back expires.
-        let _ = desk.post(Box::new(handed_over));
-        desk.ring();
+    fn hand_over_and_tell(&self, call: &Transaction<'_>, callback: OutcomeCallback) {
+        // If the file cannot be opened in this process or the queue is full, the call is lost; what it would have given
+        // back expires.
+        let Ok(ThreadContext { writer, .. }) = self.0.shared() else { return };
+        let work = Work::Apply(ApplyJob::new(OwnedTransaction::new(call), Vec::new()));
+        writer.push(Job::detached(work, writer.now(), writer.count_detached(), Some(callback)));
+        writer.wake_thread();
     }
 
     fn new_holder_id(&self) -> u128 {
@@ -195,11 +235,13 @@ impl Store for FileStore {
     }
 }
 
-/// The bucket at a place, without the holders that a take would find to be gone, and the time.
-fn kept(view: &mut ReadView<'_>, place: &BucketRef<'_>) -> Result<(StoredBucket, Tick), Abort> {
-    let row = view.row(place)?;
+/// Returns the bucket without the holders that a take would find to be dead, and the time.
+fn seen_bucket(view: &mut ReadView<'_>, place: &BucketRef<'_>) -> Result<(StoredBucket, Tick), Abort> {
+    let found = view.row(place)?;
     let now = view.clock.now();
-    let Some(row) = row else { return Ok((StoredBucket::fresh(place.limits), now)) };
-    let now = view.clock.now_for(view.connection, row.kept.bucket.stamp(), now)?;
-    Ok((row.kept.as_seen(now, &mut LivenessCache::default()), now))
+    let Some(MeteredBucket { stored, .. }) = found else {
+        return Ok((StoredBucket::fresh(place.limits), now));
+    };
+    let now = view.clock.now_for(view.connection, stored.bucket.stamp(), now)?;
+    Ok((stored.as_seen(now, &mut LivenessCache::default()), now))
 }

@@ -16,7 +16,7 @@ use rusqlite::config::DbConfig;
 use rusqlite::{Connection, TransactionState};
 use tollgate_store::{Mutex, MutexGuard, NoFork, PerProcess};
 
-use crate::commit_queue::{CommitQueue, Executor, ForeignThread};
+use crate::commit_queue::{CommitQueue, ForeignThread};
 use crate::identity::Identity;
 use crate::threads::ThreadContext;
 
@@ -80,8 +80,8 @@ impl Stores {
 
     /// Closes what a store still has open once its threads have ended.
     pub(crate) fn close(&mut self, store: &ThreadContext) {
-        store.writer.dismiss();
-        store.reader.dismiss();
+        store.writer.stop();
+        store.reader.stop();
         self.open.retain(|store| store.is_open());
     }
 
@@ -115,8 +115,8 @@ fn close(store: &ThreadContext) -> Result<(), ForeignThread> {
     if is_read { Err(ForeignThread) } else { writer.and(reader) }
 }
 
-fn take<E: Executor>(desk: &CommitQueue<E>) -> Result<(), ForeignThread> {
-    let Some(connection) = desk.inherit()? else { return Ok(()) };
+fn take(queue: &CommitQueue) -> Result<(), ForeignThread> {
+    let Some(connection) = queue.inherit()? else { return Ok(()) };
     if is_idle(&connection) {
         drop(connection);
         return Ok(());

@@ -4,7 +4,7 @@ use rusqlite::Connection;
 use rusqlite::types::Value;
 use tollgate_core::{Span, Tick};
 use tollgate_store::usage::UsageRetention;
-use tollgate_store::{Key, LivenessCache, StoredBucket};
+use tollgate_store::{Key, LivenessCache};
 
 use crate::dedup;
 use crate::error::{Abort, TxnError};
@@ -90,11 +90,10 @@ fn sweep_bucket(
     now: Tick,
 ) -> Result<(), Abort> {
     // A bucket that cannot be read is left alone: a caller that asks for it gets the error.
-    let Ok(mut row) = raw.decode(connection, known, None) else { return Ok(()) };
-    row.kept.keep_living(now, &mut LivenessCache::default());
-    let StoredBucket { bucket, limits, .. } = &row.kept;
-    let is_idle = now.since(bucket.stamp()) > IDLE_FOR && bucket.is_fresh(limits, now);
-    let over = row.usage.take_if(|sums| is_idle || !sums.is_of_hour(now));
+    let Ok(mut bucket) = raw.decode(connection, known, None) else { return Ok(()) };
+    bucket.stored.keep_living(now, &mut LivenessCache::default());
+    let is_idle = bucket.stored.is_idle(IDLE_FOR, now);
+    let over = bucket.usage.take_if(|sums| is_idle || !sums.is_of_hour(now));
     if let (Some(sums), Some((entity, resource))) = (&over, key.pair()) {
         let writes = sums.writes(&namespace, entity, resource, usage_retention);
         records::make(connection, &writes, now)?;
@@ -102,7 +101,7 @@ fn sweep_bucket(
     if is_idle {
         rows::delete(connection, &namespace, &key)?;
     } else if over.is_some() {
-        rows::put(connection, known, (&namespace, &key), &row)?;
+        rows::put(connection, known, (&namespace, &key), &bucket)?;
     }
     Ok(())
 }

@@ -9,7 +9,7 @@ use tollgate_store::{Mutex, PerProcess, StoreError, WaitQueues};
 
 use crate::builder::FileStoreBuilder;
 use crate::clock::{ClockAccess, FileClock, FileTime};
-use crate::commit_queue::{CommitQueue, Executor};
+use crate::commit_queue::CommitQueue;
 use crate::error::{FileOpenError, MOVED, reopening};
 use crate::identity::Identity;
 use crate::open::{self, Opened};
@@ -33,7 +33,7 @@ pub(crate) struct StoreHandle {
 #[derive(Default)]
 struct ProcessStore {
     opening: Mutex<()>,
-    keeper: OnceLock<Threads>,
+    threads: OnceLock<Threads>,
 }
 
 /// Ends the threads with the last store.
@@ -46,8 +46,8 @@ struct Threads {
 /// What the threads share with those who call.
 pub(crate) struct ThreadContext {
     pub(crate) identity: Identity,
-    pub(crate) writer: CommitQueue<WriteExecutor>,
-    pub(crate) reader: CommitQueue<ReadExecutor>,
+    pub(crate) writer: CommitQueue,
+    pub(crate) reader: CommitQueue,
     /// Locked while the file is read by a connection that is neither's.
     pub(crate) examined: Mutex<()>,
 }
@@ -57,9 +57,9 @@ impl StoreHandle {
     pub(crate) fn open(settings: &FileStoreBuilder) -> Result<StoreHandle, FileOpenError> {
         let parts: PerProcess<ProcessStore> = PerProcess::new(process());
         let time = FileTime::of(settings);
-        let (keeper, wait_queues, path) = Threads::open(settings, &time, None)?;
-        let identity = keeper.shared.identity.clone();
-        parts.get(process()).keeper.get_or_init(|| keeper);
+        let (threads, wait_queues, path) = Threads::open(settings, &time, None)?;
+        let identity = threads.shared.identity.clone();
+        parts.get(process()).threads.get_or_init(|| threads);
         let settings = FileStoreBuilder { path, ..settings.clone() };
         Ok(StoreHandle { settings, time, identity, wait_queues, parts })
     }
@@ -71,8 +71,8 @@ impl StoreHandle {
     /// Returns the commit queues of this process.
     pub(crate) fn shared(&self) -> Result<&ThreadContext, StoreError> {
         let part = self.parts.get(process());
-        match part.keeper.get() {
-            Some(keeper) => Ok(&keeper.shared),
+        match part.threads.get() {
+            Some(threads) => Ok(&threads.shared),
             None => self.reopen(part),
         }
     }
@@ -80,14 +80,14 @@ impl StoreHandle {
     #[cold]
     fn reopen<'a>(&self, part: &'a ProcessStore) -> Result<&'a ThreadContext, StoreError> {
         let _one_at_a_time = part.opening.lock();
-        if let Some(keeper) = part.keeper.get() {
-            return Ok(&keeper.shared);
+        if let Some(threads) = part.threads.get() {
+            return Ok(&threads.shared);
         }
         // Opening would make a new file.
         self.identity.check().map_err(|_| StoreError::Refused(MOVED.into()))?;
         let opened = Threads::open(&self.settings, &self.time, Some(&self.wait_queues));
-        let (keeper, ..) = opened.map_err(|why| reopening(&why))?;
-        Ok(&part.keeper.get_or_init(|| keeper).shared)
+        let (threads, ..) = opened.map_err(|why| reopening(&why))?;
+        Ok(&part.threads.get_or_init(|| threads).shared)
     }
 }
 
@@ -110,33 +110,29 @@ impl Threads {
         let wait_queues = wait_queues.cloned().unwrap_or_else(|| wait_queue::open(&path));
         let shared = Arc::new(ThreadContext {
             identity,
-            writer: CommitQueue::new(writer, Arc::clone(&wait_queues)),
-            reader: CommitQueue::new(reader, Arc::clone(&wait_queues)),
+            writer: CommitQueue::new(Box::new(writer), Arc::clone(&wait_queues)),
+            reader: CommitQueue::new(Box::new(reader), Arc::clone(&wait_queues)),
             examined: Mutex::new(()),
         });
         stores.add(Arc::clone(&shared));
         // Threads that end lock them.
         drop(stores);
-        let mut keeper = Threads { process: process(), shared, threads: Vec::new() };
-        keeper.hire("tollgate-write", |shared| &shared.writer).map_err(|why| failed(why.to_string()))?;
-        keeper.hire("tollgate-read", |shared| &shared.reader).map_err(|why| failed(why.to_string()))?;
-        Ok((keeper, wait_queues, path))
+        let mut threads = Threads { process: process(), shared, threads: Vec::new() };
+        threads.spawn("tollgate-write", |shared| &shared.writer).map_err(|why| failed(why.to_string()))?;
+        threads.spawn("tollgate-read", |shared| &shared.reader).map_err(|why| failed(why.to_string()))?;
+        Ok((threads, wait_queues, path))
     }
 
-    fn hire<E: Executor>(
-        &mut self,
-        name: &str,
-        desk: impl FnOnce(&ThreadContext) -> &CommitQueue<E> + Send + 'static,
-    ) -> io::Result<()> {
+    fn spawn(&mut self, name: &str, queue: fn(&ThreadContext) -> &CommitQueue) -> io::Result<()> {
         let shared = Arc::clone(&self.shared);
-        let keep = move || {
-            let desk = desk(&shared);
-            desk.keep();
+        let run = move || {
+            let queue = queue(&shared);
+            queue.run_thread();
             // No job comes any more.
             let _closing = stores::lock();
-            desk.dismiss();
+            queue.stop();
         };
-        self.threads.push(thread::Builder::new().name(name.into()).spawn(keep)?);
+        self.threads.push(thread::Builder::new().name(name.into()).spawn(run)?);
         Ok(())
     }
 }
@@ -163,6 +159,6 @@ impl Drop for Threads {
 impl ThreadContext {
     /// Whether a connection to the file is open.
     pub(crate) fn is_open(&self) -> bool {
-        self.writer.has_engine() || self.reader.has_engine()
+        self.writer.has_executor() || self.reader.has_executor()
     }
 }

@@ -4,13 +4,14 @@ use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 
 use rusqlite::Connection;
+use tollgate_store::txn::MeteredBucket;
 use tollgate_store::usage::UsageRetention;
 use tollgate_store::{BucketRef, Freed, Key};
 
 use crate::clock::FileClock;
 use crate::error::{Abort, TxnError};
 use crate::limits::FileLimitsCache;
-use crate::rows::{self, FileRow};
+use crate::rows;
 use crate::sweep::SweepState;
 
 pub(crate) type BucketId = (Box<str>, Key);
@@ -29,7 +30,7 @@ pub(crate) struct WriteTxn<'a> {
 }
 
 struct CachedRow {
-    row: Option<FileRow>,
+    row: Option<MeteredBucket>,
     is_new: bool,
     is_changed: bool,
 }
@@ -46,7 +47,7 @@ impl<'a> WriteTxn<'a> {
     }
 
     /// The bucket at a place, if there is one.
-    pub(crate) fn row(&mut self, place: &BucketRef<'_>) -> Result<Option<&FileRow>, Abort> {
+    pub(crate) fn row(&mut self, place: &BucketRef<'_>) -> Result<Option<&MeteredBucket>, Abort> {
         let seen = match self.seen.entry((place.namespace.into(), place.key.clone())) {
             Entry::Occupied(seen) => seen.into_mut(),
             Entry::Vacant(vacant) => {
@@ -61,7 +62,7 @@ impl<'a> WriteTxn<'a> {
     }
 
     /// Puts a bucket in place, after it was looked for.
-    pub(crate) fn put(&mut self, address: BucketId, row: FileRow) {
+    pub(crate) fn put_row(&mut self, address: BucketId, row: MeteredBucket) {
         let is_new = self.seen.get(&address).is_none_or(|seen| seen.is_new);
         self.seen.insert(address, CachedRow { row: Some(row), is_new, is_changed: true });
     }
@@ -98,7 +99,7 @@ pub(crate) struct ReadView<'a> {
 
 impl ReadView<'_> {
     /// The bucket at a place, if there is one.
-    pub(crate) fn row(&mut self, place: &BucketRef<'_>) -> Result<Option<FileRow>, Abort> {
+    pub(crate) fn row(&mut self, place: &BucketRef<'_>) -> Result<Option<MeteredBucket>, Abort> {
         match rows::get(self.connection, place.namespace, place.key)? {
             Some(raw) => raw.decode(self.connection, self.known, Some(place.limits)).map(Some),
             None => Ok(None),

@@ -9,9 +9,10 @@ use tollgate_store::usage::UsageRetention;
 use tollgate_store::{Clock, Freed};
 
 use crate::clock::FileClock;
-use crate::commit_queue::{Executor, FollowUp, Job};
-use crate::error::{Abort, TxnError, is_busy, is_everybody_s, store_error};
+use crate::commit_queue::{Executor, FollowUp};
+use crate::error::{Abort, TxnError, affects_all, is_busy, store_error};
 use crate::identity::Identity;
+use crate::job::Job;
 use crate::limits::FileLimitsCache;
 use crate::log::WriteAheadLog;
 use crate::pause::pause;
@@ -37,7 +38,7 @@ pub(crate) struct WriteExecutor {
     known: FileLimitsCache,
     sweep: SweepState,
     usage_retention: UsageRetention,
-    turn: WriteStreak,
+    streak: WriteStreak,
 }
 
 /// How long this process has been writing without a break. By the time of the system, whatever the store's clock.
@@ -60,9 +61,9 @@ impl WriteExecutor {
         // It looks for itself when the file is free.
         connection.busy_timeout(Duration::ZERO)?;
         let log = WriteAheadLog::of(&mut connection)?;
-        let turn = WriteStreak::new();
+        let streak = WriteStreak::new();
         let (known, sweep) = (FileLimitsCache::default(), SweepState::default());
-        Ok(WriteExecutor { connection, identity, log, clock, timeout, known, sweep, usage_retention, turn })
+        Ok(WriteExecutor { connection, identity, log, clock, timeout, known, sweep, usage_retention, streak })
     }
 
     /// Begins a transaction that writes, once no other process has one; gives up at `until`, and if the file is not the
@@ -71,24 +72,24 @@ impl WriteExecutor {
         if !self.connection.is_autocommit() {
             self.connection.execute_batch("ROLLBACK")?;
         }
-        self.turn.begin();
+        self.streak.begin();
         let mut begin = self.connection.prepare_cached("BEGIN IMMEDIATE")?;
         let mut wait = LOOK_SOON;
         loop {
             match begin.execute([]) {
-                Err(fault) if is_busy(&fault) && self.turn.clock.now() < until => {
+                Err(fault) if is_busy(&fault) && self.streak.clock.now() < until => {
                     pause(wait);
                     wait = LOOK_AGAIN;
-                    self.turn.is_named = false;
+                    self.streak.is_named = false;
                 }
-                begun => return begun.and_then(|_| self.turn.check(&self.identity)),
+                begun => return begun.and_then(|_| self.streak.check(&self.identity)),
             }
         }
     }
 
     /// Runs all jobs in one transaction, and returns which buckets have more room now.
-    fn commit(&mut self, errands: &mut [Box<dyn Job<WriteExecutor>>]) -> Result<Vec<Freed>, TxnError> {
-        let first = errands.iter().map(|errand| errand.since()).min().unwrap_or_default();
+    fn commit(&mut self, jobs: &mut [Job]) -> Result<Vec<Freed>, TxnError> {
+        let first = jobs.iter().map(|job| job.since).min().unwrap_or_default();
         let until = first + Span::covering(self.timeout);
         self.begin(until)?;
         if self.clock.sync(&self.connection).is_err() {
@@ -96,12 +97,12 @@ impl WriteExecutor {
             self.begin(until)?;
         }
         let WriteExecutor { connection, clock, known, sweep, usage_retention, .. } = self;
-        let mut batch = WriteTxn::new(connection, clock, known, sweep, usage_retention);
-        for errand in errands {
-            errand.run(&mut batch)?;
+        let mut txn = WriteTxn::new(connection, clock, known, sweep, usage_retention);
+        for job in jobs {
+            job.run(&mut txn)?;
         }
-        batch.flush()?;
-        let freed = std::mem::take(&mut batch.freed);
+        txn.flush()?;
+        let freed = std::mem::take(&mut txn.freed);
         match sweep.run(connection, known, usage_retention, clock.now()) {
             Err(Abort::Fault(fault)) => return Err(fault),
             // What cannot be swept is left for a caller that asks for it.
@@ -112,28 +113,25 @@ impl WriteExecutor {
     }
 
     /// Runs all jobs in one transaction, or none.
-    fn try_commit(
-        &mut self,
-        errands: &mut [Box<dyn Job<WriteExecutor>>],
-        after: &mut FollowUp<WriteExecutor>,
-    ) -> Result<(), TxnError> {
-        let committed = catch_unwind(AssertUnwindSafe(|| self.commit(errands)));
+    fn try_commit(&mut self, jobs: &mut [Job], follow_up: &mut FollowUp) -> Result<(), TxnError> {
+        let committed = catch_unwind(AssertUnwindSafe(|| self.commit(jobs)));
         if !matches!(committed, Ok(Ok(_))) {
             self.roll_back();
         }
-        // Jobs that are dropped notify their callers.
-        let committed = committed.unwrap_or_else(|panic| resume_unwind(panic));
-        committed.map(|freed| after.freed.extend(freed))
+        // Jobs that are dropped answer their callers.
+        let freed = committed.unwrap_or_else(|panic| resume_unwind(panic))?;
+        follow_up.freed.extend(freed);
+        Ok(())
     }
 
     fn finish(
         &self,
-        errands: impl IntoIterator<Item = Box<dyn Job<WriteExecutor>>>,
-        outcome: Result<(), TxnError>,
-        after: &mut FollowUp<WriteExecutor>,
+        jobs: impl IntoIterator<Item = Job>,
+        committed: Result<(), TxnError>,
+        follow_up: &mut FollowUp,
     ) {
-        let outcome = outcome.map_err(|fault| store_error(&fault, self.timeout));
-        errands.into_iter().for_each(|errand| errand.finish(outcome.as_ref().copied(), after));
+        let committed = committed.map_err(|fault| store_error(&fault, self.timeout));
+        jobs.into_iter().for_each(|job| job.finish(committed.as_ref().copied(), follow_up));
     }
 
     fn roll_back(&mut self) {
@@ -182,39 +180,39 @@ impl WriteStreak {
 }
 
 impl Executor for WriteExecutor {
-    const TOGETHER_MAX: usize = 1_000;
-
-    type Tools<'a> = WriteTxn<'a>;
-
-    fn into_connection(self) -> Connection {
-        self.connection
+    fn batch_max(&self) -> usize {
+        1_000
     }
 
-    fn serve(&mut self, mut errands: Vec<Box<dyn Job<WriteExecutor>>>, after: &mut FollowUp<WriteExecutor>) {
-        errands.retain_mut(|errand| errand.begin());
-        if errands.is_empty() {
+    fn run(&mut self, mut jobs: Vec<Job>, follow_up: &mut FollowUp) {
+        jobs.retain(Job::begin);
+        if jobs.is_empty() {
             return;
         }
-        match self.try_commit(&mut errands, after) {
+        match self.try_commit(&mut jobs, follow_up) {
             // One of them may be the reason. The others need not fail with it.
-            Err(fault) if errands.len() > 1 && !is_everybody_s(&fault) => {
-                for errand in errands {
-                    let mut alone = [errand];
-                    let outcome = self.try_commit(&mut alone, after);
-                    self.finish(alone, outcome, after);
+            Err(fault) if jobs.len() > 1 && !affects_all(&fault) => {
+                for job in jobs {
+                    let mut alone = [job];
+                    let committed = self.try_commit(&mut alone, follow_up);
+                    self.finish(alone, committed, follow_up);
                 }
             }
             // Jobs that came later than the first wait on.
             Err(fault) if is_busy(&fault) => {
-                let given_up = self.turn.clock.now() - Span::covering(self.timeout);
+                let given_up = self.streak.clock.now() - Span::covering(self.timeout);
                 let (over, waiting): (Vec<_>, Vec<_>) =
-                    errands.into_iter().partition(|errand| errand.since() <= given_up);
-                after.first.extend(waiting);
-                self.finish(over, Err(fault), after);
+                    jobs.into_iter().partition(|job| job.since <= given_up);
+                follow_up.first.extend(waiting);
+                self.finish(over, Err(fault), follow_up);
             }
-            outcome => self.finish(errands, outcome, after),
+            committed => self.finish(jobs, committed, follow_up),
         }
-        self.log.tend(&mut self.connection);
-        self.turn.end();
+        self.log.copy_if_due(&mut self.connection);
+        self.streak.end();
+    }
+
+    fn into_connection(self: Box<Self>) -> Connection {
+        self.connection
     }
 }

@@ -5,8 +5,9 @@ mod support;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use support::Folder;
+use tollgate_conformance::{backend, records, store};
 use tollgate_file::{Durability, FileStore, FileStoreBuilder};
-use tollgate_store::{Clock, conformance};
+use tollgate_store::Clock;
 
 /// Files in one folder, a new one each time.
 struct Files {
@@ -32,25 +33,25 @@ impl Files {
 #[test]
 fn the_file_store_equals_the_core() {
     let files = Files::new();
-    conformance::run(60, |clock| files.open(clock));
+    store::run(60, |clock| files.open(clock));
 }
 
 #[test]
 fn it_keeps_what_a_store_of_records_promises() {
     let files = Files::new();
-    conformance::records(60, |clock| files.open(clock));
+    records::run(60, |clock| files.open(clock));
 }
 
 #[test]
 fn it_keeps_what_a_store_of_both_promises() {
     let files = Files::new();
-    conformance::backend(20, |clock| files.open(clock));
+    backend::run(20, |clock| files.open(clock));
 }
 
 #[test]
 fn it_keeps_usage_for_as_long_as_it_is_told() {
     let files = Files::new();
-    conformance::usage_retention(|clock, kept| {
+    backend::usage_retention(|clock, kept| {
         files.builder(clock).usage_retention(kept).build().expect("the file can be made")
     });
 }

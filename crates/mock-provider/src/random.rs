@@ -1,11 +1,11 @@
-//! Numbers that look random and are the same for the same seed.
+//! Pseudorandom numbers that only depend on the seed.
 
-/// A number of these two.
+/// Mixes two numbers.
 pub(crate) fn mix(seed: u64, number: u64) -> u64 {
     tollgate::store::SplitMix64::mix(seed ^ number.wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15))
 }
 
-/// A number of some bytes.
+/// Hashes bytes.
 pub(crate) fn digest(bytes: &[u8]) -> u64 {
     // FNV-1a.
     bytes
@@ -13,7 +13,7 @@ pub(crate) fn digest(bytes: &[u8]) -> u64 {
         .fold(0xcbf2_9ce4_8422_2325, |hash, &byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3))
 }
 
-/// One from `low` to `high`, both included.
+/// Maps a number to the range from `low` to `high`, both included.
 pub(crate) fn within(number: u64, low: u64, high: u64) -> u64 {
     match high.saturating_sub(low).checked_add(1) {
         Some(width) => low + number % width,

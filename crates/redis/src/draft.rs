@@ -3,11 +3,12 @@
 use std::collections::hash_map::Entry;
 use std::collections::{BTreeMap, HashMap};
 
-use tollgate_core::{Costs, Denial, Tick};
+use tollgate_core::{Denial, Tick};
 use tollgate_store::prefetch::UsageDelta;
 use tollgate_store::records::{Item, ItemKey, RecordsError, Write};
+use tollgate_store::txn::{self, BucketTxn, MeteredBucket, TxnBucket};
 use tollgate_store::usage::{Sums, UsageRetention, Used};
-use tollgate_store::{BucketRef, Op, Step, StepOutcome, StoreError, Transaction, TxnOutcome};
+use tollgate_store::{BucketRef, Step, StoreError, Transaction, TxnOutcome};
 
 use crate::codec::RedisRow;
 use crate::commit::{Changes, Expiry};
@@ -132,18 +133,40 @@ impl<'a> DraftTxn<'a> {
         call: &Transaction<'_>,
         writes: &[Write],
     ) -> Result<CommitPlan, RecordsError> {
-        let applied = self.apply(call, writes)?;
+        let outcome = txn::apply(&mut self, call, writes)?.outcome;
         if !self.missing.is_empty() {
             return Ok(CommitPlan::Look(self.missing));
         }
-        self.settle_records();
-        Ok(match self.changes.is_empty() {
-            true if self.changes.checked.iter().any(|key| self.view.assumed.contains(key)) => {
-                CommitPlan::Guess
+        let outcome = match outcome {
+            TxnOutcome::Denied(denials) => TxnOutcome::Denied(self.behind_waiters(call.steps, denials)),
+            outcome => outcome,
+        };
+        if matches!(outcome, TxnOutcome::Done(_)) {
+            for words in std::mem::take(&mut self.granting) {
+                self.changes.command(&words.each_ref().map(Vec::as_slice));
             }
-            true => CommitPlan::Answer(applied),
-            false => CommitPlan::Commit(applied, self.changes),
+        }
+        self.settle_records();
+        let is_guess = self.changes.checked.iter().any(|key| self.view.assumed.contains(key));
+        Ok(match self.changes.is_empty() {
+            true if is_guess => CommitPlan::Guess,
+            true => CommitPlan::Answer(outcome),
+            false => CommitPlan::Commit(outcome, self.changes),
         })
+    }
+
+    /// Adds to the denials of the takes how the caller stands among waiters.
+    fn behind_waiters(&self, steps: &[Step<'_>], denials: Vec<Denial>) -> Vec<Denial> {
+        let QueueStanding { held, ahead } = self.standing;
+        let takes = steps.iter().enumerate().filter(|(_, step)| step.takes().is_some());
+        let stand = |((step, _), denial): ((usize, &Step<'_>), Denial)| {
+            let denial = denial.with_ahead(ahead);
+            match held.filter(|held| held.step == step) {
+                Some(held) => denial.behind_claim(held.place),
+                None => denial,
+            }
+        };
+        takes.zip(denials).map(stand).collect()
     }
 
     /// Writes down and forgets what was used of a bucket, of any hour or only of others than the one it is. `None` if there is
@@ -180,119 +203,6 @@ impl<'a> DraftTxn<'a> {
         }
     }
 
-    /// Whether the namespace is closed; if that was not looked at, it will be before anything comes of it.
-    fn is_closed(&mut self, namespace: &str) -> bool {
-        let key = self.layout.closed(namespace);
-        self.value(&key).is_some_and(|value| !value.is_empty())
-    }
-
-    fn apply(&mut self, call: &Transaction<'_>, writes: &[Write]) -> Result<TxnOutcome, RecordsError> {
-        let now = self.view.now;
-        let mut rows = Vec::with_capacity(call.steps.len());
-        for (index, step) in call.steps.iter().enumerate() {
-            let row = self.row_for(step)?;
-            let is_past = |row: &DraftBucket| row.row.kept.is_past(step.place.limits);
-            if step.takes().is_some() && row.as_ref().is_some_and(is_past) {
-                return Ok(TxnOutcome::Stale(index));
-            }
-            rows.push(row);
-        }
-        if let Some(failed) = self.failing(writes)? {
-            return Err(RecordsError::Failed(failed));
-        }
-        let is_heeded = |(step, slot): (&Step<'_>, &Option<DraftBucket>)| {
-            slot.as_ref().is_some_and(|slot| !slot.is_new && slot.row.kept.accepts_limits_of(step))
-        };
-        let heeded: Vec<bool> = call.steps.iter().zip(&rows).map(is_heeded).collect();
-        for (step, slot) in call.steps.iter().zip(&mut rows) {
-            if let (Some(_), Some(slot)) = (step.takes(), slot) {
-                put_in_force(step, slot, now, self.usage_retention);
-            }
-        }
-        let QueueStanding { held, ahead } = self.standing;
-        if held.is_some() || !takes(call.steps, &rows).all(|(_, costs, row)| row.kept.fits(now, costs)) {
-            let denials: Vec<Denial> = takes(call.steps, &rows)
-                .map(|(step, costs, row)| {
-                    let denial = row.kept.denial(now, costs).add_prefetch(ahead);
-                    match held.filter(|held| held.step == step) {
-                        Some(held) => denial.behind_claim(held.place),
-                        None => denial,
-                    }
-                })
-                .collect();
-            let heeded = call.steps.iter().zip(rows).zip(heeded).filter(|(_, is_heeded)| *is_heeded);
-            for ((step, slot), _) in heeded {
-                self.put(step, slot, now)?;
-            }
-            return Ok(TxnOutcome::Denied(denials));
-        }
-        let steps = call.steps.iter().zip(&mut rows);
-        let done: Vec<StepOutcome> =
-            steps.map(|(step, slot)| step.commit(slot.as_mut().map(|it| &mut it.row.kept), now)).collect();
-        if call.metered {
-            self.meter(call.steps, &mut rows, &done, now)?;
-        }
-        self.write(writes)?;
-        for (step, slot) in call.steps.iter().zip(rows) {
-            self.put(step, slot, now)?;
-        }
-        for words in std::mem::take(&mut self.granting) {
-            self.changes.command(&words.each_ref().map(Vec::as_slice));
-        }
-        Ok(TxnOutcome::Done(done))
-    }
-
-    fn put(&mut self, step: &Step<'_>, slot: Option<DraftBucket>, now: Tick) -> Result<(), RecordsError> {
-        let Some(DraftBucket { row, is_new, over }) = slot else { return Ok(()) };
-        self.write(&over)?;
-        self.changes.put_bucket(self.layout, &step.place, &row, is_new, now);
-        Ok(())
-    }
-
-    /// The bucket of a step, or a fresh one for what [creates](Step::creates) one.
-    fn row_for(&mut self, step: &Step<'_>) -> Result<Option<DraftBucket>, StoreError> {
-        if let Some(row) = self.row(&step.place)? {
-            return Ok(Some(DraftBucket { row, is_new: false, over: Vec::new() }));
-        }
-        if !step.creates() {
-            return Ok(None);
-        }
-        if self.is_closed(step.place.namespace) {
-            return Err(StoreError::NamespaceGone(step.place.namespace.into()));
-        }
-        Ok(Some(DraftBucket { row: RedisRow::fresh(step.place.limits), is_new: true, over: Vec::new() }))
-    }
-
-    /// Counts what the steps used. What is of another hour, or of a bucket that is gone, goes to the records.
-    fn meter(
-        &mut self,
-        steps: &[Step<'_>],
-        rows: &mut [Option<DraftBucket>],
-        done: &[StepOutcome],
-        now: Tick,
-    ) -> Result<(), RecordsError> {
-        for (index, ((step, slot), done)) in steps.iter().zip(rows).zip(done).enumerate() {
-            let (at, used) = match (&step.op, done) {
-                (Op::Take { costs, .. }, StepOutcome::Taken(taken)) => (taken.at, Used::Taken(costs)),
-                (Op::Settle(usage) | Op::SettleExisting(usage), _) => (now, Used::Settled(usage)),
-                _ => continue,
-            };
-            let used = self.told.get(index).map_or(used, |it| Used::Told(it.caller, it.events, &it.amounts));
-            let place = &step.place;
-            match slot {
-                Some(slot) => slot.over.extend(count(&used, &mut slot.row, place, at, self.usage_retention)),
-                // It is gone because it was full, but what was counted of it has to be corrected.
-                None if matches!(step.op, Op::Settle(_)) && !self.is_closed(place.namespace) => {
-                    let mut sums = Sums::new(place.limits, at, used.caller());
-                    used.add(&mut sums);
-                    self.write(&sums.writes_at(place, self.usage_retention))?;
-                }
-                None => {}
-            }
-        }
-        Ok(())
-    }
-
     /// The record at a key as it is now, and as it will be.
     fn item(&mut self, key: &ItemKey) -> Result<&mut (Option<Item>, Option<Item>), StoreError> {
         if !self.items.contains_key(key) {
@@ -305,17 +215,6 @@ impl<'a> DraftTxn<'a> {
             self.items.insert(key.clone(), (stored, there));
         }
         Ok(self.items.get_mut(key).expect("it was just put there"))
-    }
-
-    /// The first write whose tests fail.
-    fn failing(&mut self, writes: &[Write]) -> Result<Option<usize>, StoreError> {
-        for (index, write) in writes.iter().enumerate() {
-            let passes = write.passes(self.item(write.key())?.1.as_ref());
-            if !passes && self.missing.is_empty() {
-                return Ok(Some(index));
-            }
-        }
-        Ok(None)
     }
 
     fn write(&mut self, writes: &[Write]) -> Result<(), RecordsError> {
@@ -333,52 +232,114 @@ impl<'a> DraftTxn<'a> {
     }
 }
 
-/// The bucket of a step.
-struct DraftBucket {
-    row: RedisRow,
-    is_new: bool,
-    /// Usage that is written down with it.
-    over: Vec<Write>,
+/// What belongs to a bucket beside its state and its usage.
+#[derive(Default)]
+pub(crate) struct DraftHandle {
+    /// Whether the bucket exists, and whether callers may wait for a limit of it.
+    stored: Option<HasWaiters>,
+    /// Usage that is written down with the bucket.
+    usage_writes: Vec<Write>,
 }
 
-/// Puts the limits of a step in force. What was used under limits of other names or places is to be written down; the number
-/// of takes stays, so that it is that of the whole hour.
-fn put_in_force(step: &Step<'_>, slot: &mut DraftBucket, now: Tick, kept: &UsageRetention) {
-    let DraftBucket { row, over, .. } = slot;
-    row.kept.put_in_force(step.place.limits, now);
-    let (limits, Some(sums)) = (&row.kept.limits, &mut row.usage) else { return };
-    let caller = sums.caller();
-    if sums.limits() != limits && !sums.adopt(limits, now, caller) {
-        over.extend(sums.turned(limits, now, caller).writes_at(&step.place, kept));
-        row.usage.take_if(|sums| sums.is_empty());
+struct HasWaiters(bool);
+
+/// What was looked at is decided by; a value that was not is taken as absent, and noted as [missing](DraftTxn::missing).
+impl BucketTxn for DraftTxn<'_> {
+    type Error = RecordsError;
+    type Handle = DraftHandle;
+
+    const SEES_PROCESSES: bool = false;
+
+    fn now(&mut self, _: &[Step<'_>]) -> Result<Tick, RecordsError> {
+        Ok(self.view.now)
     }
-}
 
-/// Counts usage in the bucket, and answers what has to be written down to make room for it. It is counted in the limits of
-/// its place; where others are in force, it is written down at once.
-fn count(
-    used: &Used<'_>,
-    row: &mut RedisRow,
-    place: &BucketRef<'_>,
-    at: Tick,
-    kept: &UsageRetention,
-) -> Vec<Write> {
-    let in_force = &row.kept.limits;
-    if in_force != place.limits && !in_force.has_places_of(place.limits) {
+    fn load(&mut self, place: &BucketRef<'_>) -> Result<Option<TxnBucket<DraftHandle>>, RecordsError> {
+        let Some(RedisRow { kept: stored, usage, has_waiters }) = self.row(place)? else { return Ok(None) };
+        let handle = DraftHandle { stored: Some(HasWaiters(has_waiters)), usage_writes: Vec::new() };
+        Ok(Some(TxnBucket::new(MeteredBucket { stored, usage }, handle)))
+    }
+
+    fn put(
+        &mut self,
+        place: &BucketRef<'_>,
+        bucket: TxnBucket<DraftHandle>,
+        now: Tick,
+    ) -> Result<(), RecordsError> {
+        let TxnBucket { metered: MeteredBucket { stored, usage }, handle, .. } = bucket;
+        self.write(&handle.usage_writes)?;
+        let has_waiters = handle.stored.as_ref().is_some_and(|HasWaiters(has_waiters)| *has_waiters);
+        let row = RedisRow { kept: stored, usage, has_waiters };
+        self.changes.put_bucket(self.layout, place, &row, handle.stored.is_none(), now);
+        Ok(())
+    }
+
+    fn is_closed(&mut self, namespace: &str) -> Result<bool, RecordsError> {
+        let key = self.layout.closed(namespace);
+        Ok(self.value(&key).is_some_and(|value| !value.is_empty()))
+    }
+
+    fn record(&mut self, key: &ItemKey, _: Tick) -> Result<Option<Item>, RecordsError> {
+        Ok(self.item(key)?.1.clone())
+    }
+
+    /// Looks at the records of all writes before any of them fails, so that all that are missing are looked up together.
+    fn first_failing(&mut self, writes: &[Write], _: Tick) -> Result<Option<usize>, RecordsError> {
+        for (index, write) in writes.iter().enumerate() {
+            let passes = write.passes(self.item(write.key())?.1.as_ref());
+            if !passes && self.missing.is_empty() {
+                return Ok(Some(index));
+            }
+        }
+        Ok(None)
+    }
+
+    fn write_records(&mut self, writes: &[Write], _: Tick) -> Result<(), RecordsError> {
+        self.write(writes)
+    }
+
+    fn usage_retention(&self) -> &UsageRetention {
+        self.usage_retention
+    }
+
+    fn is_held_back(&self) -> bool {
+        self.standing.held.is_some()
+    }
+
+    /// Writes down what was used under limits of other names or places, because the stored form counts usage in the limits in
+    /// force. The number of takes stays, so that it is that of the whole hour.
+    fn limits_changed(&self, place: &BucketRef<'_>, bucket: &mut TxnBucket<DraftHandle>, now: Tick) {
+        let TxnBucket { metered: MeteredBucket { stored, usage }, handle, .. } = bucket;
+        let Some(sums) = usage else { return };
+        let caller = sums.caller();
+        if *sums.limits() != stored.limits && !sums.adopt(&stored.limits, now, caller) {
+            let before = sums.turned(&stored.limits, now, caller);
+            handle.usage_writes.extend(before.writes_at(place, self.usage_retention));
+            usage.take_if(|sums| sums.is_empty());
+        }
+    }
+
+    fn usage_override(&self, step: usize) -> Option<Used<'_>> {
+        let delta = self.told.get(step)?;
+        Some(Used::Told(delta.caller, delta.events, &delta.amounts))
+    }
+
+    /// Counts usage in the limits in force; if those have other places than the limits of the step, it goes to the records.
+    fn count(
+        &self,
+        used: &Used<'_>,
+        bucket: &mut MeteredBucket,
+        place: &BucketRef<'_>,
+        at: Tick,
+        writes: &mut Vec<Write>,
+    ) {
+        let in_force = &bucket.stored.limits;
+        if in_force == place.limits || in_force.same_layout(place.limits) {
+            let place = BucketRef { limits: in_force, ..*place };
+            return used.count(&mut bucket.usage, &place, at, self.usage_retention, writes);
+        }
         let mut sums = Sums::new(place.limits, at, used.caller());
         used.add(&mut sums);
-        return sums.writes_at(place, kept);
+        writes.extend(sums.writes_at(place, self.usage_retention));
     }
-    let mut over = Vec::new();
-    used.count(&mut row.usage, &BucketRef { limits: in_force, ..*place }, at, kept, &mut over);
-    over
-}
-
-/// The steps that take, by their places, with what they take and from what.
-fn takes<'s>(
-    steps: &'s [Step<'_>],
-    rows: &'s [Option<DraftBucket>],
-) -> impl Iterator<Item = (usize, &'s Costs, &'s RedisRow)> {
-    let steps = steps.iter().zip(rows).enumerate();
-    steps.filter_map(|(index, (step, slot))| Some((index, step.takes()?, &slot.as_ref()?.row)))
 }

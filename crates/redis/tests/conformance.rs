@@ -3,57 +3,57 @@
 mod common;
 
 use common::{builder, on_cluster, on_redis, on_valkey, server};
+use tollgate_conformance::{backend, records, store};
 use tollgate_redis_local::ServerKind;
-use tollgate_store::conformance;
 
 #[test]
 fn it_is_a_store_on_redis() {
-    conformance::run(40, on_redis);
+    store::run(40, on_redis);
 }
 
 #[test]
 fn it_is_a_store_on_valkey() {
-    conformance::run(16, on_valkey);
+    store::run(16, on_valkey);
 }
 
 #[test]
 fn it_is_a_store_on_a_cluster() {
-    conformance::run(8, on_cluster);
+    store::run(8, on_cluster);
 }
 
 #[test]
 fn it_is_a_backend_on_redis() {
-    conformance::backend(4, on_redis);
+    backend::run(4, on_redis);
 }
 
 #[test]
 fn it_is_a_backend_on_valkey() {
-    conformance::backend(2, on_valkey);
+    backend::run(2, on_valkey);
 }
 
 #[test]
 fn it_is_a_backend_on_a_cluster() {
-    conformance::backend(2, on_cluster);
+    backend::run(2, on_cluster);
 }
 
 #[test]
 fn records_are_as_those_in_memory_on_redis() {
-    conformance::records(8, on_redis);
+    records::run(8, on_redis);
 }
 
 #[test]
 fn records_are_as_those_in_memory_on_valkey() {
-    conformance::records(3, on_valkey);
+    records::run(3, on_valkey);
 }
 
 #[test]
 fn records_are_as_those_in_memory_on_a_cluster() {
-    conformance::records(2, on_cluster);
+    records::run(2, on_cluster);
 }
 
 #[test]
 fn it_keeps_usage_for_as_long_as_it_is_told() {
-    conformance::usage_retention(|clock, kept| {
+    backend::usage_retention(|clock, kept| {
         let builder = builder(&server(ServerKind::Redis).url()).clock(clock).usage_retention(kept);
         builder.build().wait().expect("the server is there")
     });

@@ -11,4 +11,4 @@ fn open(clock: Clock) -> Arc<dyn Backend> {
     Arc::new(common::on_redis(clock))
 }
 
-tollgate::limiter_suite!(open);
+tollgate_conformance::limiter_suite!(open);

@@ -10,7 +10,7 @@ use crate::layout::{
 };
 use crate::limits::{ShmLimitsCache, USERS};
 use crate::ordered::{BEFORE, HEIGHT_MAX, MapNode};
-use crate::row::{self, RowParts, ShmRow};
+use crate::row::{self, RowParts};
 use crate::table::NODE;
 use crate::tx::Tx;
 
@@ -104,7 +104,7 @@ fn check_kinds(tx: &Tx<'_>, known: &mut ShmLimitsCache, found: &mut CheckFinding
                     let (blocks, limits) = row::blocks(tx, value)?;
                     blocks.into_iter().try_for_each(|block| found.block(block))?;
                     limits.into_iter().for_each(|limits| *found.limits.entry(limits).or_default() += 1);
-                    ShmRow::read(tx, known, value, None, RowParts::BucketAndUsage)?;
+                    row::read(tx, known, value, None, RowParts::BucketAndUsage)?;
                 }
                 KeyKind::OfResource if !found.blocks.contains(&value) => {
                     return Err(TxnAbort::Damaged("a resource has a bucket that is not there"));

@@ -57,16 +57,6 @@ impl Tx<'_> {
         item_from(key, &self.bytes(block)?).ok_or_else(unreadable)
     }
 
-    /// The first write whose test fails.
-    pub(crate) fn failing(&self, writes: &[Write], now: Tick) -> Result<Option<usize>, TxnAbort> {
-        for (index, write) in writes.iter().enumerate().filter(|(_, write)| !write.tests().is_empty()) {
-            if !write.passes(self.record(write.key(), now)?.as_ref()) {
-                return Ok(Some(index));
-            }
-        }
-        Ok(None)
-    }
-
     /// Makes writes whose tests have passed.
     pub(crate) fn write_records(&mut self, writes: &[Write], now: Tick) -> Result<(), TxnAbort> {
         for write in writes.iter().filter(|write| !matches!(write, Write::Check(..))) {

@@ -5,6 +5,7 @@
 //! usage is counted in; the hour and the number of takes; then the credits, then the amounts that were used.
 
 use tollgate_core::{Bucket, Limits, Tick};
+use tollgate_store::txn::MeteredBucket;
 use tollgate_store::usage::Sums;
 use tollgate_store::{Key, StoredBucket};
 
@@ -29,14 +30,7 @@ const NUMBERS: u64 = 9;
 const IN_BLOCK: u64 = 1 << 32;
 
 /// The most limits that an entry has room for.
-const ROOM_MAX: u64 = tollgate_core::PLACES_MAX as u64;
-
-/// A bucket under its limits, and what was used of it in the current hour.
-#[derive(Clone, Debug)]
-pub(crate) struct ShmRow {
-    pub(crate) kept: StoredBucket,
-    pub(crate) usage: Option<Sums>,
-}
+const ROOM_MAX: u64 = tollgate_core::BUCKET_LIMITS_MAX as u64;
 
 /// What to read of a row.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -57,77 +51,69 @@ pub(crate) fn resource_key(namespace: &str, key: &Key) -> Option<MapKey> {
     Some(MapKey::new(KeyKind::OfResource).part(namespace).part(resource).raw(key.as_bytes()))
 }
 
-impl ShmRow {
-    /// A bucket of which nothing was used.
-    pub(crate) fn fresh(limits: &Limits) -> ShmRow {
-        ShmRow { kept: StoredBucket::fresh(limits), usage: None }
-    }
+/// Reads the bucket of an entry; its limits are probably those `expected`.
+#[inline]
+pub(crate) fn read(
+    tx: &Tx<'_>,
+    known: &mut ShmLimitsCache,
+    entry: u64,
+    expected: Option<&Limits>,
+    parts: RowParts,
+) -> Result<MeteredBucket, TxnAbort> {
+    let limits = known.get(tx, tx.block_at(entry + LIMITS)?, expected)?;
+    let bucket = read_bucket(tx, entry, &limits)?;
+    let usage = match parts {
+        RowParts::Bucket => None,
+        RowParts::BucketAndUsage => read_usage(tx, known, entry, &limits)?,
+    };
+    let stored = StoredBucket { limits, version: tx.get(entry + VERSION)?, bucket };
+    Ok(MeteredBucket { stored, usage })
+}
 
-    /// The bucket that an entry says; its limits are probably those `expected`.
-    #[inline]
-    pub(crate) fn read(
-        tx: &Tx<'_>,
-        known: &mut ShmLimitsCache,
-        entry: u64,
-        expected: Option<&Limits>,
-        wanted: RowParts,
-    ) -> Result<ShmRow, TxnAbort> {
-        let limits = known.get(tx, tx.block_at(entry + LIMITS)?, expected)?;
-        let bucket = read_bucket(tx, entry, &limits)?;
-        let usage = match wanted {
-            RowParts::Bucket => None,
-            RowParts::BucketAndUsage => read_usage(tx, known, entry, &limits)?,
-        };
-        Ok(ShmRow { kept: StoredBucket { limits, version: tx.get(entry + VERSION)?, bucket }, usage })
+/// Writes a bucket into its entry, or into another one in its place that has more room.
+#[inline]
+pub(crate) fn write(
+    tx: &mut Tx<'_>,
+    known: &mut ShmLimitsCache,
+    entry: u64,
+    bucket: &MeteredBucket,
+    parts: RowParts,
+) -> Result<(), TxnAbort> {
+    let room = room_needed(bucket);
+    let entry = if room > room_of(tx, entry)? { move_entry(tx, entry, room)? } else { entry };
+    set_limits(tx, known, entry + LIMITS, Some(&bucket.stored.limits))?;
+    tx.set(entry + VERSION, bucket.stored.version)?;
+    write_bucket(tx, entry, &bucket.stored)?;
+    match parts {
+        RowParts::Bucket => Ok(()),
+        RowParts::BucketAndUsage => write_usage(tx, known, entry, bucket.usage.as_ref()),
     }
+}
 
-    /// Puts it into the entry, or into another one in its place that has more room. Answers which.
-    #[inline]
-    pub(crate) fn write(
-        &self,
-        tx: &mut Tx<'_>,
-        known: &mut ShmLimitsCache,
-        entry: u64,
-        wanted: RowParts,
-    ) -> Result<(), TxnAbort> {
-        let entry = match self.room_needed() > room_of(tx, entry)? {
-            true => move_entry(tx, entry, self.room_needed())?,
-            false => entry,
-        };
-        set_limits(tx, known, entry + LIMITS, Some(&self.kept.limits))?;
-        tx.set(entry + VERSION, self.kept.version)?;
-        write_bucket(tx, entry, &self.kept)?;
-        match wanted {
-            RowParts::Bucket => Ok(()),
-            RowParts::BucketAndUsage => write_usage(tx, known, entry, self.usage.as_ref()),
-        }
+/// Makes an entry for a bucket that has none.
+pub(crate) fn insert(
+    tx: &mut Tx<'_>,
+    known: &mut ShmLimitsCache,
+    (namespace, key): (&str, &Key),
+    bucket: &MeteredBucket,
+) -> Result<(), TxnAbort> {
+    let room = room_needed(bucket);
+    let entry = tx.alloc(NUMBERS + room * 2)?;
+    (entry..entry + NUMBERS + room * 2).try_for_each(|at| tx.set_new(at, 0))?;
+    tx.set_new(entry + SHAPE, room)?;
+    let table_key = bucket_key(namespace, key);
+    let hash = tx.hash_of(&table_key);
+    let node = tx.insert(&table_key, entry)?;
+    if let Some(key) = resource_key(namespace, key) {
+        tx.insert(&key, entry)?;
     }
+    tx.link_entry(entry, hash, node)?;
+    write(tx, known, entry, bucket, RowParts::BucketAndUsage)
+}
 
-    /// Makes an entry for it, which is not there yet.
-    pub(crate) fn make(
-        &self,
-        tx: &mut Tx<'_>,
-        known: &mut ShmLimitsCache,
-        (namespace, key): (&str, &Key),
-    ) -> Result<(), TxnAbort> {
-        let room = self.room_needed();
-        let entry = tx.alloc(NUMBERS + room * 2)?;
-        (entry..entry + NUMBERS + room * 2).try_for_each(|at| tx.set_new(at, 0))?;
-        tx.set_new(entry + SHAPE, room)?;
-        let table_key = bucket_key(namespace, key);
-        let hash = tx.hash_of(&table_key);
-        let node = tx.insert(&table_key, entry)?;
-        if let Some(key) = resource_key(namespace, key) {
-            tx.insert(&key, entry)?;
-        }
-        tx.link_entry(entry, hash, node)?;
-        self.write(tx, known, entry, RowParts::BucketAndUsage)
-    }
-
-    fn room_needed(&self) -> u64 {
-        let usage = self.usage.as_ref().map_or(0, |sums| sums.amounts().len());
-        self.kept.limits.len().max(usage) as u64
-    }
+fn room_needed(bucket: &MeteredBucket) -> u64 {
+    let usage = bucket.usage.as_ref().map_or(0, |sums| sums.amounts().len());
+    bucket.stored.limits.len().max(usage) as u64
 }
 
 /// Takes a bucket out, with its usage.
@@ -207,12 +193,12 @@ fn read_bucket(tx: &Tx<'_>, entry: u64, limits: &Limits) -> Result<Bucket, TxnAb
 }
 
 #[inline]
-fn write_bucket(tx: &mut Tx<'_>, entry: u64, kept: &StoredBucket) -> Result<(), TxnAbort> {
+fn write_bucket(tx: &mut Tx<'_>, entry: u64, stored: &StoredBucket) -> Result<(), TxnAbort> {
     let shape = tx.get(entry + SHAPE)?;
     let in_block = shape & IN_BLOCK != 0;
     let state = if in_block { tx.block_at(entry + STATE)? } else { 0 };
-    let Some(credits) = kept.bucket.credits() else {
-        let bytes = kept.bucket.to_bytes();
+    let Some(credits) = stored.bucket.credits() else {
+        let bytes = stored.bucket.to_bytes();
         let block = if in_block { tx.replace_bytes(state, &bytes)? } else { tx.alloc_bytes(&bytes)? };
         tx.set(entry + STATE, block)?;
         return tx.set(entry + SHAPE, shape | IN_BLOCK);
@@ -221,10 +207,10 @@ fn write_bucket(tx: &mut Tx<'_>, entry: u64, kept: &StoredBucket) -> Result<(), 
         tx.free(state);
         tx.set(entry + SHAPE, shape & !IN_BLOCK)?;
     }
-    tx.set(entry + STATE, kept.bucket.stamp().as_micros())?;
+    tx.set(entry + STATE, stored.bucket.stamp().as_micros())?;
     let numbers = entry + NUMBERS..;
     numbers
-        .zip(credits.iter().take(kept.limits.len()))
+        .zip(credits.iter().take(stored.limits.len()))
         .try_for_each(|(at, credit)| tx.set(at, *credit as u64))
 }
 

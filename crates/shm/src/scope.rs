@@ -2,6 +2,7 @@
 
 use tollgate_core::Tick;
 use tollgate_store::records::{Cursor, Item, ItemKey, PAGE_MAX, Page};
+use tollgate_store::txn::MeteredBucket;
 use tollgate_store::usage::bucket_of_usage;
 use tollgate_store::{Activity, BucketStatus, FORGET_MAX, Key, LivenessCache, Scope, forgotten_write};
 
@@ -10,7 +11,7 @@ use crate::error::TxnAbort;
 use crate::key::{KeyKind, KeyParts, MapKey};
 use crate::limits::ShmLimitsCache;
 use crate::records::page;
-use crate::row::{self, RowParts, ShmRow};
+use crate::row::{self, RowParts};
 use crate::tx::Tx;
 
 /// How many buckets have their usage written in one transaction, and how many are looked at for that.
@@ -62,13 +63,18 @@ pub(crate) fn buckets(
     now: Tick,
 ) -> Result<Page<BucketStatus>, TxnAbort> {
     let after = after.map(Cursor::parts::<2>).transpose()?.map(|parts| Key::new(&parts));
-    let (limit, mut statuses, mut census) = (limit.clamp(1, PAGE_MAX), Vec::new(), LivenessCache::default());
+    let (limit, mut statuses, mut liveness) =
+        (limit.clamp(1, PAGE_MAX), Vec::new(), LivenessCache::default());
     each(tx, scope, after.as_ref(), |key, entry| {
         // Keys that are no pair are none of these.
         if let Some((entity, resource)) = key.pair() {
-            let kept = ShmRow::read(tx, known, entry, None, RowParts::Bucket)?.kept.as_seen(now, &mut census);
-            let (entity, resource) = (entity.to_owned(), resource.to_owned());
-            statuses.push(BucketStatus { entity, resource, limits: kept.bucket.peek(&kept.limits, now) });
+            let stored = row::read(tx, known, entry, None, RowParts::Bucket)?.stored;
+            let stored = stored.as_seen(now, &mut liveness);
+            statuses.push(BucketStatus {
+                entity: entity.to_owned(),
+                resource: resource.to_owned(),
+                limits: stored.bucket.peek(&stored.limits, now),
+            });
         }
         Ok(statuses.len() <= limit)
     })?;
@@ -87,18 +93,19 @@ pub(crate) fn activity(
     after: Option<&Key>,
     now: Tick,
 ) -> Result<(Vec<Activity>, Option<Key>), TxnAbort> {
-    let (mut seen, mut found, mut last, mut census) = (0, Vec::new(), None, LivenessCache::default());
+    let (mut seen, mut found, mut last, mut liveness) = (0, Vec::new(), None, LivenessCache::default());
     each(tx, scope, after, |key, entry| {
         seen += 1;
         if let Some((entity, resource)) = key.pair() {
-            let ShmRow { kept, usage } = ShmRow::read(tx, known, entry, None, RowParts::BucketAndUsage)?;
-            let kept = kept.as_seen(now, &mut census);
+            let MeteredBucket { stored, usage } =
+                row::read(tx, known, entry, None, RowParts::BucketAndUsage)?;
+            let stored = stored.as_seen(now, &mut liveness);
             found.push(Activity {
                 entity: entity.into(),
                 resource: resource.into(),
                 hour: usage.map(|sums| (sums.starts(), sums.events().into())),
                 others: Vec::new(),
-                in_use: Activity::in_use(&kept.bucket.peek(&kept.limits, now)),
+                in_use: Activity::in_use(&stored.bucket.peek(&stored.limits, now)),
             });
         }
         last = Some(key);
@@ -118,7 +125,7 @@ pub(crate) fn usage_at(
     let Some((namespace, entity, resource)) = bucket_of_usage(key) else { return Ok(there) };
     let bucket = row::bucket_key(namespace, &Key::new(&[entity, resource]));
     let Some(entry) = tx.find_entry(&bucket, tx.hash_of(&bucket))? else { return Ok(there) };
-    match ShmRow::read(tx, known, entry, None, RowParts::BucketAndUsage)?.usage {
+    match row::read(tx, known, entry, None, RowParts::BucketAndUsage)?.usage {
         Some(sums) => Ok(sums.added_to(key, there, &tx.arena.usage_retention)),
         None => Ok(there),
     }
@@ -172,11 +179,11 @@ pub(crate) fn write_usage(
         Ok(seen < SEEN_AT_ONCE && found.len() < WRITTEN_AT_ONCE)
     })?;
     for (key, entry) in &found {
-        let mut row = ShmRow::read(tx, known, *entry, None, RowParts::BucketAndUsage)?;
-        if let (Some(sums), Some((entity, resource))) = (row.usage.take(), key.pair()) {
+        let mut bucket = row::read(tx, known, *entry, None, RowParts::BucketAndUsage)?;
+        if let (Some(sums), Some((entity, resource))) = (bucket.usage.take(), key.pair()) {
             let writes = sums.writes(namespace, entity, resource, &tx.arena.usage_retention);
             tx.write_records(&writes, now)?;
-            row.write(tx, known, *entry, RowParts::BucketAndUsage)?;
+            row::write(tx, known, *entry, &bucket, RowParts::BucketAndUsage)?;
         }
     }
     Ok(last.filter(|_| seen >= SEEN_AT_ONCE || found.len() >= WRITTEN_AT_ONCE))

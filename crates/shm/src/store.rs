@@ -22,7 +22,7 @@ use crate::error::{ShmOpenError, TxnAbort, without_tests};
 use crate::layout::WAITING;
 use crate::limits::ShmLimitsCache;
 use crate::open;
-use crate::row::{RowParts, ShmRow, bucket_key};
+use crate::row::{self, RowParts, bucket_key};
 use crate::tx::Tx;
 use crate::wait_queue::{self, ShmWaitQueues};
 
@@ -243,7 +243,7 @@ impl Store for ShmStore {
             let mut denials = Vec::new();
             for step in steps {
                 let now = clock.now();
-                denials.extend(kept(tx, known, &step.place, now)?.ask(step, now));
+                denials.extend(seen_bucket(tx, known, &step.place, now)?.ask(step, now));
             }
             Ok(denials)
         });
@@ -254,7 +254,7 @@ impl Store for ShmStore {
         let clock = &self.0.clock;
         let peeked = self.work(|tx, known| {
             let now = clock.now();
-            Ok(kept(tx, known, place, now)?.peek(place.limits, now))
+            Ok(seen_bucket(tx, known, place, now)?.peek(place.limits, now))
         });
         Reply::ready(peeked.map_err(without_tests))
     }
@@ -289,7 +289,7 @@ impl Store for ShmStore {
 }
 
 /// The bucket at a place, without the holders that a take would find to be gone.
-fn kept(
+fn seen_bucket(
     tx: &Tx<'_>,
     known: &mut ShmLimitsCache,
     place: &BucketRef<'_>,
@@ -299,7 +299,6 @@ fn kept(
     let Some(entry) = tx.find_entry(&key, tx.hash_of(&key))? else {
         return Ok(StoredBucket::fresh(place.limits));
     };
-    Ok(ShmRow::read(tx, known, entry, Some(place.limits), RowParts::Bucket)?
-        .kept
-        .as_seen(now, &mut LivenessCache::default()))
+    let stored = row::read(tx, known, entry, Some(place.limits), RowParts::Bucket)?.stored;
+    Ok(stored.as_seen(now, &mut LivenessCache::default()))
 }

@@ -1,11 +1,12 @@
 //! Forgetting what says nothing any more, a little with every new bucket.
 
 use tollgate_core::{Span, Tick};
+use tollgate_store::LivenessCache;
 
 use crate::error::TxnAbort;
 use crate::layout::{CHAINS, SWEEP};
 use crate::limits::ShmLimitsCache;
-use crate::row::{self, RowParts, ShmRow};
+use crate::row::{self, RowParts};
 use crate::tx::Tx;
 
 /// How many chains are looked at for each new bucket. There are as many chains as buckets, so two keep pace with any
@@ -44,11 +45,10 @@ pub(crate) fn sweep(
 
 fn sweep_bucket(tx: &mut Tx<'_>, known: &mut ShmLimitsCache, entry: u64, now: Tick) -> Result<(), TxnAbort> {
     // A bucket that cannot be read is left alone: a caller that asks for it gets the error.
-    let Ok(mut row) = ShmRow::read(tx, known, entry, None, RowParts::BucketAndUsage) else { return Ok(()) };
-    row.kept.keep_living(now, &mut tollgate_store::LivenessCache::default());
-    let (bucket, limits) = (&row.kept.bucket, &row.kept.limits);
-    let is_idle = now.since(bucket.stamp()) > IDLE_FOR && bucket.is_fresh(limits, now);
-    let over = row.usage.take_if(|sums| is_idle || !sums.is_of_hour(now));
+    let Ok(mut bucket) = row::read(tx, known, entry, None, RowParts::BucketAndUsage) else { return Ok(()) };
+    bucket.stored.keep_living(now, &mut LivenessCache::default());
+    let is_idle = bucket.stored.is_idle(IDLE_FOR, now);
+    let over = bucket.usage.take_if(|sums| is_idle || !sums.is_of_hour(now));
     if let Some(sums) = &over {
         let (namespace, key) = row::address(tx, entry)?;
         if let Some((entity, resource)) = key.pair() {
@@ -59,7 +59,7 @@ fn sweep_bucket(tx: &mut Tx<'_>, known: &mut ShmLimitsCache, entry: u64, now: Ti
     if is_idle {
         row::remove(tx, known, entry)?;
     } else if over.is_some() {
-        row.write(tx, known, entry, RowParts::BucketAndUsage)?;
+        row::write(tx, known, entry, &bucket, RowParts::BucketAndUsage)?;
     }
     Ok(())
 }

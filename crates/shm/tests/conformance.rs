@@ -5,10 +5,11 @@ mod support;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use support::Folder;
+use tollgate_conformance::store::DifferentialStore;
+use tollgate_conformance::{backend, records, store};
 use tollgate_shm::ShmStore;
-use tollgate_store::conformance::{self, Twins};
+use tollgate_store::Clock;
 use tollgate_store::usage::UsageRetention;
-use tollgate_store::{Clock, Memory};
 
 /// Stores in one folder, a new one each time.
 struct Stores {
@@ -38,33 +39,29 @@ impl Stores {
 #[test]
 fn the_store_in_shared_memory_equals_the_core() {
     let stores = Stores::new();
-    conformance::run(150, |clock| stores.open(clock));
+    store::run(150, |clock| stores.open(clock));
 }
 
 #[test]
 fn it_keeps_what_a_store_of_records_promises() {
     let stores = Stores::new();
-    conformance::records(150, |clock| stores.open(clock));
+    records::run(150, |clock| stores.open(clock));
 }
 
 #[test]
 fn it_keeps_what_a_store_of_both_promises() {
     let stores = Stores::new();
-    conformance::backend(40, |clock| stores.open(clock));
+    backend::run(40, |clock| stores.open(clock));
 }
 
 #[test]
 fn memory_and_shared_memory_agree_about_every_trace() {
     let stores = Stores::new();
-    let open = |clock: Clock| Twins {
-        memory: Memory::builder().clock(clock.clone()).build(),
-        other: stores.open(clock),
-    };
-    conformance::run(60, open);
+    store::run(60, |clock| DifferentialStore::new(clock, |clock| stores.open(clock)));
 }
 
 #[test]
 fn it_keeps_usage_for_as_long_as_it_is_told() {
     let stores = Stores::new();
-    conformance::usage_retention(|clock, kept| stores.open_keeping(clock, kept));
+    backend::usage_retention(|clock, kept| stores.open_keeping(clock, kept));
 }

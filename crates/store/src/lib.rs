@@ -2,7 +2,7 @@
 //!
 //! A store makes the pure functions of `tollgate-core` atomic and nothing else: no arithmetic happens here. The
 //! memory store is the fastest of them and the one in which waiting is at home; [`Store`] is what every other
-//! one implements, and the conformance suite (feature `conformance`) proves a store equal to the core.
+//! one implements, and the suites of `tollgate-conformance` prove a store equal to the core.
 
 mod acquire;
 mod activity;
@@ -14,8 +14,6 @@ mod cell_queue;
 mod chain;
 mod clock;
 mod codec;
-#[cfg(feature = "conformance")]
-pub mod conformance;
 mod fault;
 mod forgotten;
 mod join_all;
@@ -24,7 +22,7 @@ mod locked;
 mod memory;
 mod owned_txn;
 mod per_process;
-#[cfg(feature = "workers")]
+#[cfg(all(feature = "workers", not(loom)))]
 pub mod prefetch;
 mod process;
 mod random;
@@ -37,6 +35,7 @@ mod stored_bucket;
 mod sync;
 #[cfg(not(loom))]
 mod timer;
+pub mod txn;
 pub mod usage;
 mod wait_queue;
 #[cfg(all(feature = "workers", not(loom)))]

@@ -9,7 +9,7 @@ use std::task::Waker;
 use tollgate_core::{Bucket, Costs, Denial, Limits, Ready, Take, Tick, Usage};
 
 use crate::cell_queue::{CellQueue, QueuedWaiter, WaitResult};
-use crate::{Alarm, LeaseTerm, Priority};
+use crate::{Alarm, LeaseTerm, Priority, stored_bucket};
 
 pub(crate) struct LockedBucket {
     pub(crate) limits: Limits,
@@ -113,10 +113,10 @@ impl LockedBucket {
         costs: &Costs,
         priority: Priority,
     ) -> bool {
-        if self.side.is_none() || self.limits.has_places_of(limits) {
+        if self.side.is_none() || self.limits.same_layout(limits) {
             return self.is_open(now, costs, priority);
         }
-        self.is_open(now, &costs.moved(limits, &self.limits), priority)
+        self.is_open(now, &costs.remapped(limits, &self.limits), priority)
     }
 
     /// When a newcomer would pass: after the cooldown, and after those ahead of it.
@@ -134,14 +134,14 @@ impl LockedBucket {
         priority: Priority,
     ) -> Ready {
         let Some(side) = &self.side else { return bucket.ready(limits, now, costs) };
-        let sum = if limits.has_places_of(&self.limits) {
+        let sum = if limits.same_layout(&self.limits) {
             let mut sum = side.queue.costs_ahead_of(priority, now, costs.mask(), self.limits.len());
             sum.add(costs);
             sum
         } else {
-            let mask = costs.moved(limits, &self.limits).mask();
+            let mask = costs.remapped(limits, &self.limits).mask();
             let ahead = side.queue.costs_ahead_of(priority, now, mask, self.limits.len());
-            let mut sum = ahead.moved(&self.limits, limits);
+            let mut sum = ahead.remapped(&self.limits, limits);
             sum.add(costs);
             sum
         };
@@ -177,22 +177,14 @@ impl LockedBucket {
 
     /// Puts limits in force that a take was denied under, if that is news and not the demand's doing.
     pub(crate) fn heed(&mut self, now: Tick, limits: &Limits) {
-        if limits.are_heeded_after(&self.limits) {
+        if limits.adopted_on_denial(&self.limits) {
             self.put_in_force(now, limits);
         }
     }
 
-    /// Makes the bucket as if nothing had been used. The caller serves the queue afterwards.
-    pub(crate) fn reset(&mut self, now: Tick) {
-        self.bucket = Bucket::fresh(&self.limits, now.max(self.bucket.stamp()));
-    }
-
     /// Gives credit that is counted in `limits`. The caller serves the queue afterwards.
     pub(crate) fn top_up(&mut self, now: Tick, limits: &Limits, credit: &Costs) {
-        if self.limits.has_places_of(limits) {
-            return self.bucket.top_up(&self.limits, now, credit);
-        }
-        self.bucket.top_up(&self.limits, now, &credit.moved(limits, &self.limits));
+        stored_bucket::top_up(&mut self.bucket, &self.limits, now, limits, credit);
     }
 
     pub(crate) fn settle(&mut self, now: Tick, limits: &Limits, usage: &Usage<'_>) {
@@ -204,8 +196,8 @@ impl LockedBucket {
     pub(crate) fn adopt(&mut self, now: Tick, limits: &Limits) {
         let old = std::mem::replace(&mut self.limits, limits.clone());
         self.bucket.adopt(&old, limits, now);
-        if let (Some(side), false) = (&mut self.side, limits.has_places_of(&old)) {
-            side.queue.for_each_costs(|costs| *costs = costs.moved(&old, limits));
+        if let (Some(side), false) = (&mut self.side, limits.same_layout(&old)) {
+            side.queue.for_each_costs(|costs| *costs = costs.remapped(&old, limits));
         }
         self.refuse_impossible();
     }
@@ -226,7 +218,7 @@ impl LockedBucket {
         if self.limits != joined {
             self.adopt(now, &joined);
         }
-        costs.moved(limits, &self.limits)
+        costs.remapped(limits, &self.limits)
     }
 
     /// Ready when the cooldown is over.

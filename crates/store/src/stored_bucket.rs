@@ -49,7 +49,7 @@ impl StoredBucket {
         let limits = step.place.limits;
         step.takes().is_some()
             && !self.is_under(limits)
-            && limits.are_heeded_after(&self.limits.clone().at_version(self.version))
+            && limits.adopted_on_denial(&self.limits.clone().at_version(self.version))
     }
 
     /// Whether `costs` fit at `now`.
@@ -85,12 +85,17 @@ impl StoredBucket {
         limits.have_resources() && bucket.retain_holders(limits, now, |holder| !census.is_gone(holder)) > 0
     }
 
+    /// Returns whether it equals a fresh bucket and was not used for longer than `idle_for`.
+    pub fn is_idle(&self, idle_for: Span, now: Tick) -> bool {
+        now.since(self.bucket.stamp()) > idle_for && self.bucket.is_fresh(&self.limits, now)
+    }
+
     /// How a step that takes would fare at `now`, under the limits in force if its own are past.
     pub fn ask(mut self, step: &Step<'_>, now: Tick) -> Option<Denial> {
         let (costs, limits) = (step.takes()?, step.place.limits);
         self.rebase(limits, now);
-        let is_as_counted = self.limits.has_places_of(limits);
-        let moved = (!is_as_counted).then(|| costs.moved(limits, &self.limits));
+        let is_as_counted = self.limits.same_layout(limits);
+        let moved = (!is_as_counted).then(|| costs.remapped(limits, &self.limits));
         Some(self.denial(now, moved.as_ref().unwrap_or(costs)))
     }
 
@@ -134,44 +139,52 @@ impl Step<'_> {
         }
     }
 
-    /// Does it to the bucket, if there is one. A take must have been found to fit, under limits that are in force.
-    pub fn commit(&self, kept: Option<&mut StoredBucket>, now: Tick) -> StepOutcome {
+    /// Applies the step to its bucket, if that exists. A take must have been found to fit, under limits that are in force.
+    #[inline]
+    pub fn commit(&self, stored: Option<&mut StoredBucket>, now: Tick) -> StepOutcome {
+        self.commit_to(stored.map(|stored| (&stored.limits, &mut stored.bucket)), now)
+    }
+
+    /// Applies the step to a bucket under the limits that are in force, as [`commit`](Step::commit) does.
+    #[inline]
+    pub(crate) fn commit_to(&self, target: Option<(&Limits, &mut Bucket)>, now: Tick) -> StepOutcome {
         let counted_in = self.place.limits;
-        match (&self.op, kept) {
-            (Op::Take { costs, term }, Some(StoredBucket { bucket, limits, .. })) => {
+        match (&self.op, target) {
+            (Op::Take { costs, term }, Some((limits, bucket))) => {
                 let holder = term.map(|term| term.starting(now));
                 let at = bucket.commit(limits, now, &Take { costs, holder });
-                StepOutcome::Taken(Taken { at, remarks: bucket.remarks(limits, now) })
+                StepOutcome::Taken(Taken { at, remarks: bucket.warnings(limits, now) })
             }
-            (Op::Settle(usage) | Op::SettleExisting(usage), kept) => {
-                if let Some(StoredBucket { bucket, limits, .. }) = kept {
+            (Op::Settle(usage) | Op::SettleExisting(usage), target) => {
+                if let Some((limits, bucket)) = target {
                     bucket.settle_counted_in(counted_in, limits, now, usage);
                 }
                 StepOutcome::Settled
             }
-            (Op::TopUp(credit), kept) => {
-                kept.into_iter().for_each(|kept| kept.top_up(counted_in, credit, now));
+            (Op::TopUp(credit), target) => {
+                if let Some((limits, bucket)) = target {
+                    top_up(bucket, limits, now, counted_in, credit);
+                }
                 StepOutcome::Changed
             }
-            (Op::Reset, kept) => {
-                if let Some(StoredBucket { bucket, limits, .. }) = kept {
+            (Op::Reset, target) => {
+                if let Some((limits, bucket)) = target {
                     *bucket = Bucket::fresh(limits, now.max(bucket.stamp()));
                 }
                 StepOutcome::Changed
             }
-            (Op::Renew(term), Some(StoredBucket { bucket, limits, .. })) => {
+            (Op::Renew(term), Some((limits, bucket))) => {
                 StepOutcome::Renewed(bucket.renew(limits, now, term.starting(now)))
             }
-            _ => StepOutcome::Renewed(false),
+            (Op::Take { .. } | Op::Renew(_), None) => StepOutcome::Renewed(false),
         }
     }
 }
 
-impl StoredBucket {
-    fn top_up(&mut self, counted_in: &Limits, credit: &Costs, now: Tick) {
-        if self.limits.has_places_of(counted_in) {
-            return self.bucket.top_up(&self.limits, now, credit);
-        }
-        self.bucket.top_up(&self.limits, now, &credit.moved(counted_in, &self.limits));
+/// Adds credit that is counted in `counted_in` to a bucket under `limits`.
+pub(crate) fn top_up(bucket: &mut Bucket, limits: &Limits, now: Tick, counted_in: &Limits, credit: &Costs) {
+    if limits.same_layout(counted_in) {
+        return bucket.top_up(limits, now, credit);
     }
+    bucket.top_up(limits, now, &credit.remapped(counted_in, limits));
 }

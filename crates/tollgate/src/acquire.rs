@@ -1,4 +1,4 @@
-//! Demands in the making, on whatever they are made: tried at once, or waiting until they are admitted.
+//! Builders of demands on every type: `try_acquire` answers now, `acquire` waits.
 
 use std::time::{Duration, Instant};
 
@@ -74,17 +74,17 @@ pub(crate) struct WaitOptions {
 }
 
 impl WaitOptions {
-    /// How patient the caller is, if the wait begins now.
+    /// Returns the policy of a wait that begins now.
     pub(crate) fn policy(&self, clock: &Clock, waiters_max: usize) -> WaitPolicy {
         WaitPolicy { waits: true, priority: self.priority, deadline: self.deadline(clock), waiters_max }
     }
 
-    /// Takes what has passed since the wait began from its timeout.
+    /// Subtracts the time that has passed from the timeout.
     pub(crate) fn spend(&mut self, passed: Duration) {
         self.timeout = self.timeout.map(|timeout| timeout.saturating_sub(passed));
     }
 
-    /// When the wait is over by `clock`, if it begins now.
+    /// Returns the deadline by `clock` of a wait that begins now.
     #[inline]
     pub(crate) fn deadline(&self, clock: &Clock) -> Option<Tick> {
         if self.timeout.is_none() && self.deadline.is_none() {

@@ -1,6 +1,6 @@
 use tollgate_core::Denial;
 
-/// What came of trying: a lease `L`, or the reason `D` why not.
+/// The outcome of a try: a lease `L`, or the denial `D`.
 ///
 /// ```
 /// use tollgate::{demand, Limit, LimitSet};
@@ -22,12 +22,12 @@ pub enum Attempt<L, D = Denial> {
 }
 
 impl<L, D> Attempt<L, D> {
-    /// Whether it was admitted.
+    /// Returns whether the demand was admitted.
     pub fn is_admitted(&self) -> bool {
         matches!(self, Attempt::Admitted(_))
     }
 
-    /// The lease, if it was admitted.
+    /// Returns the lease, if the demand was admitted.
     #[inline]
     pub fn admitted(self) -> Option<L> {
         match self {
@@ -36,7 +36,7 @@ impl<L, D> Attempt<L, D> {
         }
     }
 
-    /// Why it was denied, if it was.
+    /// Returns the denial, if the demand was denied.
     pub fn denied(self) -> Option<D> {
         match self {
             Attempt::Admitted(_) => None,
@@ -44,7 +44,7 @@ impl<L, D> Attempt<L, D> {
         }
     }
 
-    /// The lease, or why it was denied as an error, to be returned by `?`.
+    /// Returns the lease, or the denial as an error, for `?`.
     ///
     /// # Errors
     ///

@@ -1,4 +1,4 @@
-//! What can go wrong, one enum for each operation. A denial is a value, not an error.
+//! Errors, one enum for each operation. A denial is a value, not an error.
 
 use std::time::Duration;
 
@@ -62,7 +62,7 @@ pub enum Error {
 }
 
 impl Error {
-    /// Whether a limit denied it, now or for as long as the caller was willing to wait.
+    /// Returns whether a limit denied it, at once or for as long as the caller was willing to wait.
     pub fn is_denied(&self) -> bool {
         match self {
             Error::Acquire(error) => error.denial().is_some(),
@@ -72,7 +72,7 @@ impl Error {
         }
     }
 
-    /// Whether the store did not answer, rather than saying no.
+    /// Returns whether the store was unavailable, rather than denying the call.
     pub fn is_unavailable(&self) -> bool {
         let store = match self {
             Error::Acquire(AcquireError::Store(error))
@@ -137,7 +137,7 @@ pub enum AcquireError {
     /// Not admitted in time. Returned at once if it can be known at once.
     #[error("not admitted in time, after waiting {waited:?}: {denial}")]
     TimedOut {
-        /// What denied it, and how long it would have taken.
+        /// The denial, with the wait that it would have taken.
         denial: Box<Denial>,
         /// How long the caller waited.
         waited: Duration,
@@ -154,7 +154,7 @@ pub enum AcquireError {
 }
 
 impl AcquireError {
-    /// Why it was denied, if it was.
+    /// Returns the denial, if the demand was denied.
     pub fn denial(&self) -> Option<&Denial> {
         match self {
             AcquireError::Denied(denial) | AcquireError::TimedOut { denial, .. } => Some(denial),
@@ -175,7 +175,7 @@ impl From<WaitError> for AcquireError {
     }
 }
 
-/// What was wrong with a report of usage, or why the end of a lease could not be written. The lease has ended all the
+/// A report of usage was not valid, or the end of a lease could not be written. The lease has ended all the
 /// same: what is wrong stays charged as reserved, the rest is settled, and resources are free.
 ///
 /// ```
@@ -260,7 +260,7 @@ pub enum CheckError {
     /// Not admitted in time. Returned at once if it can be known at once.
     #[error("not admitted in time, after waiting {waited:?}: {denial}")]
     TimedOut {
-        /// What denied it, and how long it would have taken.
+        /// The denial, with the wait that it would have taken.
         denial: Box<Denial>,
         /// How long the caller waited.
         waited: Duration,
@@ -274,7 +274,7 @@ pub enum CheckError {
 }
 
 impl CheckError {
-    /// Why it was denied, if it was.
+    /// Returns the denial, if the demand was denied.
     pub fn denial(&self) -> Option<&Denial> {
         match self {
             CheckError::TimedOut { denial, .. } => Some(denial),

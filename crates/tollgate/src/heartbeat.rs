@@ -1,4 +1,4 @@
-//! Heartbeats: while a lease is open, the store hears that its holder lives.
+//! Heartbeats: while a lease is open, they renew what its holder has in the store.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Weak};
@@ -14,7 +14,7 @@ use crate::limiter::Heartbeats;
 use crate::observe::Reporter;
 use crate::timeout::with_timeout;
 
-/// How many beats fit into the time that a holder may be silent: two may be lost.
+/// Heartbeats for each lease TTL: two may be lost.
 const BEATS: u64 = 3;
 
 /// Sends heartbeats for one lease, for as long as a caller has it and the store knows its holder.
@@ -31,7 +31,7 @@ pub(crate) struct Heartbeat {
 }
 
 impl Heartbeat {
-    /// Beats for these buckets, by itself unless that is left to the holder.
+    /// Starts heartbeats for these buckets; by a timer, unless the holder sends them.
     pub(crate) fn start(
         backend: &Arc<dyn Backend>,
         namespace: &Arc<str>,
@@ -40,7 +40,7 @@ impl Heartbeat {
         heartbeats: Heartbeats,
         reporter: &Reporter,
     ) -> Arc<Heartbeat> {
-        let heart = Arc::new(Heartbeat {
+        let heartbeat = Arc::new(Heartbeat {
             backend: Arc::clone(backend),
             namespace: Arc::clone(namespace),
             buckets,
@@ -50,9 +50,9 @@ impl Heartbeat {
             process: generation(),
         });
         if heartbeats == Heartbeats::Automatic {
-            heart.schedule_beat(heart.backend.clock().now());
+            heartbeat.schedule_beat(heartbeat.backend.clock().now());
         }
-        heart
+        heartbeat
     }
 
     fn schedule_beat(self: &Arc<Self>, now: Tick) {
@@ -62,7 +62,7 @@ impl Heartbeat {
         self.backend.clock().alarm(now + pause, alarm);
     }
 
-    /// The steps that keep what is held for another term.
+    /// Returns the steps that renew what is held for another term.
     fn steps(&self) -> Vec<Step<'_>> {
         let step = |(key, limits)| {
             let place = BucketRef { namespace: &self.namespace, key, limits };
@@ -71,11 +71,11 @@ impl Heartbeat {
         self.buckets.iter().map(|(key, limits)| step((key, limits))).collect()
     }
 
-    /// Beats once, and says whether the store still knew the holder.
+    /// Sends a heartbeat, and returns whether the store still knew the holder.
     pub(crate) async fn beat(&self, timeout: std::time::Duration) -> Result<bool, StoreError> {
         let steps = self.steps();
         let call = Transaction { id: None, steps: &steps, metered: false };
-        Ok(self.hear(&with_timeout(self.backend.clock(), timeout, self.backend.apply(&call)).await?))
+        Ok(self.note(&with_timeout(self.backend.clock(), timeout, self.backend.apply(&call)).await?))
     }
 
     /// Returns whether the store reported that it does not know the holder any more: what it held may be another's.
@@ -83,8 +83,8 @@ impl Heartbeat {
         self.is_lost.load(Ordering::Acquire)
     }
 
-    /// Notes what came of a beat, and returns whether the store knew the holder. That it did not is reported once.
-    fn hear(&self, applied: &TxnOutcome) -> bool {
+    /// Notes the outcome of a heartbeat, and returns whether the store knew the holder. A loss is reported once.
+    fn note(&self, applied: &TxnOutcome) -> bool {
         let is_known = match applied {
             TxnOutcome::Done(done) => done.iter().all(|done| *done == StepOutcome::Renewed(true)),
             _ => false,
@@ -102,10 +102,10 @@ impl Alarm for Heartbeat {
             return;
         }
         let this = Arc::downgrade(&self);
-        // A lease that has ended meanwhile has no heart any more, and is not lost.
+        // A lease that has ended meanwhile sends no heartbeats, and is not lost.
         let told = move |applied: &TxnOutcome| {
-            if let Some(heart) = this.upgrade() {
-                heart.hear(applied);
+            if let Some(heartbeat) = this.upgrade() {
+                heartbeat.note(applied);
             }
         };
         let call = Transaction { id: None, steps: &self.steps(), metered: false };

@@ -1,4 +1,4 @@
-//! What happens, for metrics and logs.
+//! Events, for metrics and logs.
 
 #[cfg(feature = "tracing")]
 use std::collections::BTreeSet;
@@ -78,7 +78,7 @@ pub enum Event<'a> {
         /// The limit.
         limit: &'a Name,
     },
-    /// The store was away, and a lease was given that limits less than it should.
+    /// The store was unavailable, and a lease was granted that limits less than it should.
     Degraded,
     /// A cooldown began or was extended.
     Cooldown {
@@ -116,14 +116,14 @@ pub trait Observer: Send + Sync {
 
     /// Something happened to a [check](crate::Checker). By default reported as any other event.
     ///
-    /// What a check is about is for logs and traces. As a label of a metric it would have no bound.
+    /// The subject is for logs and traces. As a label of a metric it would have no bound.
     fn observe_check(&self, event: &Event<'_>, check: &CheckInfo<'_>) {
         let _ = check;
         self.observe(event);
     }
 }
 
-/// What a check is about.
+/// The subject of a check.
 ///
 /// ```
 /// use tollgate::{demand, CheckInfo, Checker, Event, Limit, Limits, Observer};
@@ -146,11 +146,11 @@ pub trait Observer: Send + Sync {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct CheckInfo<'a> {
-    /// Who does it.
+    /// The entity.
     pub entity: &'a str,
-    /// What is done.
+    /// The operation.
     pub operation: &'a str,
-    /// What the caller [says](crate::Checker::metadata) about it.
+    /// The [metadata](crate::Checker::metadata) of the caller.
     pub metadata: &'a Config,
 }
 

@@ -101,7 +101,7 @@ impl LimitPool {
         if sets.is_empty() {
             return Err(PoolError::Empty);
         }
-        let all_here = sets.iter().all(|set| matches!(set.home(), Backing::Local(_)));
+        let all_here = sets.iter().all(|set| matches!(set.backing(), Backing::Local(_)));
         let (spread, next) = (Spread::default(), AtomicUsize::new(0));
         Ok(LimitPool { sets, all_here, spread, choose: None, index: 0, next })
     }

@@ -21,4 +21,4 @@ fn open(clock: Clock) -> Arc<dyn Backend> {
     Arc::new(store.expect("a new file can be opened"))
 }
 
-tollgate::limiter_suite!(open);
+tollgate_conformance::limiter_suite!(open);

@@ -9,4 +9,4 @@ fn open(clock: Clock) -> Arc<dyn Backend> {
     Arc::new(Memory::builder().clock(clock).build())
 }
 
-tollgate::limiter_suite!(open);
+tollgate_conformance::limiter_suite!(open);

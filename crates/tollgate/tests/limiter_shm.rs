@@ -19,4 +19,4 @@ fn open(clock: Clock) -> Arc<dyn Backend> {
     Arc::new(store)
 }
 
-tollgate::limiter_suite!(open);
+tollgate_conformance::limiter_suite!(open);

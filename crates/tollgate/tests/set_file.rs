@@ -21,4 +21,4 @@ fn open(clock: Clock) -> Arc<dyn Backend> {
     Arc::new(store.expect("a new file can be opened"))
 }
 
-tollgate::set_suite!(open);
+tollgate_conformance::set_suite!(open);

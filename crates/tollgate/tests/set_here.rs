@@ -1,3 +1,3 @@
 //! Limit sets in this process.
 
-tollgate::set_suite!(here);
+tollgate_conformance::set_suite!(here);

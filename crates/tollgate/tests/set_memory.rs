@@ -9,4 +9,4 @@ fn open(clock: Clock) -> Arc<dyn Backend> {
     Arc::new(Memory::builder().clock(clock).build())
 }
 
-tollgate::set_suite!(open);
+tollgate_conformance::set_suite!(open);

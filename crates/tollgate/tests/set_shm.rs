@@ -19,4 +19,4 @@ fn open(clock: Clock) -> Arc<dyn Backend> {
     Arc::new(store)
 }
 
-tollgate::set_suite!(open);
+tollgate_conformance::set_suite!(open);

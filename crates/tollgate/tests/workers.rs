@@ -463,7 +463,7 @@ fn a_gathering_tells_how_it_goes_on() {
     let tally = |done, failed| JobTally { done, failed, total: Some(3) };
     assert_eq!(heard, [tally(0, 0), tally(1, 0), tally(2, 1), tally(3, 1)]);
     // Where standard error is no terminal, nothing is drawn; where it is, it does no harm.
-    Bar::stderr().tell(JobTally { done: 1, failed: 0, total: None });
+    Bar::stderr().observe(JobTally { done: 1, failed: 0, total: None });
 }
 
 #[test]

@@ -11,7 +11,7 @@ enum Allowed {
 }
 
 /// The architecture as a table: a crate and the crates of this workspace it may use.
-const LAYERS: [(&str, Allowed); 21] = [
+const LAYERS: [(&str, Allowed); 22] = [
     ("tollgate-core", Allowed::Only(&[])),
     ("tollgate-sys", Allowed::Only(&[])),
     ("tollgate-store", Allowed::Only(&["tollgate-core", "tollgate-sys"])),
@@ -37,6 +37,16 @@ const LAYERS: [(&str, Allowed); 21] = [
             "tollgate-file",
             "tollgate-redis",
             "tollgate-shm",
+        ]),
+    ),
+    (
+        "tollgate-conformance",
+        Allowed::Only(&[
+            "tollgate",
+            "tollgate-core",
+            "tollgate-store",
+            "tollgate-calendar",
+            "tollgate-catalog",
         ]),
     ),
     ("tollgate-provider", Allowed::Only(&["tollgate-core"])),

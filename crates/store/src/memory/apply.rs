@@ -3,16 +3,17 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use tollgate_core::{Take, Tick};
+use tollgate_core::Tick;
 
-use super::evaluate::{denials, stale, take_of};
+use super::evaluate::{denials, stale};
 use super::records::LockedRecords;
 use super::{Afters, Memory};
 use crate::locked::LockedBucket;
-use crate::records::{self, RecordsError, Write};
+use crate::records::{RecordsError, Write};
 use crate::sync::MutexGuard;
+use crate::txn::used_by;
 use crate::{
-    BucketCell, BucketRef, Op, Step, StepOutcome, StoreError, Taken, Transaction, TxnOutcome, forgotten_keys,
+    BucketCell, BucketRef, Op, Step, StepOutcome, StoreError, Transaction, TxnOutcome, forgotten_keys,
     is_forgotten,
 };
 
@@ -30,9 +31,7 @@ impl Memory {
         call: &Transaction<'_>,
         writes: &[Write],
     ) -> Result<TxnOutcome, RecordsError> {
-        records::check_writes(writes)?;
-        check_metered(call)?;
-        call.check_limits()?;
+        call.check(writes)?;
         let mut afters = Afters::new();
         let mut apply = || self.apply_or_leave_nothing(call, writes, &mut afters);
         let applied = match call.id {
@@ -55,7 +54,7 @@ impl Memory {
         afters: &mut Afters,
     ) -> Result<TxnOutcome, RecordsError> {
         let space = |step: &Step<'_>| self.space(step.place.namespace);
-        let is_new = |step: &&Step<'_>| take_of(step).is_some() && space(step).find(step.place.key).is_none();
+        let is_new = |step: &&Step<'_>| step.takes().is_some() && space(step).find(step.place.key).is_none();
         let new: Vec<&Step<'_>> = call.steps.iter().filter(is_new).collect();
         let applied = self.apply_to_cells(call, writes, afters);
         if !matches!(applied, Ok(TxnOutcome::Done(_))) {
@@ -72,7 +71,7 @@ impl Memory {
     ) -> Result<TxnOutcome, RecordsError> {
         for _ in 0..LOOKUPS_MAX {
             let cells = call.steps.iter().map(|step| self.cell_for(step)).collect::<Result<Vec<_>, _>>()?;
-            let order = lock_order(&cells)?;
+            let order = lock_order(&cells);
             // Before the cells and never after one, so that no two calls wait for each other.
             let records = (!writes.is_empty()).then(|| self.records.lock(self.clock.now()));
             let mut locked: Vec<_> = cells.iter().map(|_| None).collect();
@@ -135,19 +134,14 @@ impl Memory {
         for ((step, cell), done) in steps.iter().zip(cells).zip(done) {
             let BucketRef { namespace, key, limits } = step.place;
             let space = self.space(namespace);
-            let tally = || match (cell, &step.op) {
-                (Some(cell), _) => space.tally(cell, limits, now),
-                (None, _) if self.outlives_cell(step) => space.tally_without_cell(key, limits, now),
-                (None, _) => space.find_tally(key),
+            let Some((at, used)) = used_by(step, done, now) else { continue };
+            let tally = match cell {
+                Some(cell) => space.tally(cell, limits, now),
+                None if self.outlives_cell(step) => space.tally_without_cell(key, limits, now),
+                None => space.find_tally(key),
             };
-            match (&step.op, done) {
-                (Op::Take { costs, .. }, StepOutcome::Taken(Taken { at, .. })) => {
-                    tally().iter().for_each(|tally| tally.count_take(&space, *at, limits, costs));
-                }
-                (Op::Settle(usage) | Op::SettleExisting(usage), _) => {
-                    tally().iter().for_each(|tally| tally.count_settlement(&space, now, limits, usage));
-                }
-                _ => {}
+            if let Some(tally) = tally {
+                tally.count_used(&space, at, limits, &used);
             }
         }
     }
@@ -157,22 +151,11 @@ fn forgotten_too_fast() -> StoreError {
     StoreError::Unavailable(Duration::ZERO, "its buckets are forgotten faster than they are found".into())
 }
 
-fn check_metered(call: &Transaction<'_>) -> Result<(), StoreError> {
-    let is_pair = |step: &Step<'_>| step.place.key.pair().is_some();
-    if call.metered && !call.steps.iter().all(is_pair) {
-        return Err(StoreError::BadCall("a metered key has two parts, the entity and the resource".into()));
-    }
-    Ok(())
-}
-
-fn lock_order(cells: &[Option<Arc<BucketCell>>]) -> Result<Vec<usize>, StoreError> {
-    let address = |index: &usize| cells[*index].as_ref().map(|cell| cell.lock_order());
+/// Returns in which order the cells are locked, so that no two calls wait for each other.
+fn lock_order(cells: &[Option<Arc<BucketCell>>]) -> Vec<usize> {
     let mut order: Vec<usize> = (0..cells.len()).filter(|index| cells[*index].is_some()).collect();
-    order.sort_by_key(address);
-    if order.windows(2).any(|pair| address(&pair[0]) == address(&pair[1])) {
-        return Err(StoreError::BadCall("two steps name one bucket; make it one step".into()));
-    }
-    Ok(order)
+    order.sort_by_key(|index| cells[*index].as_ref().map(|cell| cell.lock_order()));
+    order
 }
 
 fn apply_locked(
@@ -189,7 +172,7 @@ fn apply_locked(
     let denials = denials(steps, locked, now);
     if !denials.is_empty() {
         for (step, inner) in steps.iter().zip(locked) {
-            if let (Some(_), Some(inner)) = (take_of(step), inner) {
+            if let (Some(_), Some(inner)) = (step.takes(), inner) {
                 inner.heed(now, step.place.limits);
             }
         }
@@ -200,31 +183,12 @@ fn apply_locked(
     Ok(TxnOutcome::Done(done.collect()))
 }
 
-fn commit(step: &Step<'_>, inner: Option<&mut LockedBucket>, now: Tick) -> StepOutcome {
-    let limits = step.place.limits;
-    match (&step.op, inner) {
-        (Op::Take { costs, term }, Some(inner)) => {
-            inner.put_in_force(now, limits);
-            let LockedBucket { limits, bucket, .. } = inner;
-            let holder = term.map(|term| term.starting(now));
-            let at = bucket.commit(limits, now, &Take { costs, holder });
-            StepOutcome::Taken(Taken { at, remarks: bucket.remarks(limits, now) })
+fn commit(step: &Step<'_>, locked: Option<&mut LockedBucket>, now: Tick) -> StepOutcome {
+    let target = locked.map(|locked| {
+        if step.takes().is_some() {
+            locked.put_in_force(now, step.place.limits);
         }
-        (Op::Settle(usage) | Op::SettleExisting(usage), inner) => {
-            inner.into_iter().for_each(|inner| inner.settle(now, limits, usage));
-            StepOutcome::Settled
-        }
-        (Op::TopUp(credit), inner) => {
-            inner.into_iter().for_each(|inner| inner.top_up(now, limits, credit));
-            StepOutcome::Changed
-        }
-        (Op::Reset, inner) => {
-            inner.into_iter().for_each(|inner| inner.reset(now));
-            StepOutcome::Changed
-        }
-        (Op::Renew(term), Some(LockedBucket { limits, bucket, .. })) => {
-            StepOutcome::Renewed(bucket.renew(limits, now, term.starting(now)))
-        }
-        (Op::Take { .. } | Op::Renew(_), None) => StepOutcome::Renewed(false),
-    }
+        (&locked.limits, &mut locked.bucket)
+    });
+    step.commit_to(target, now)
 }

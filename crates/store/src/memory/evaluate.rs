@@ -5,7 +5,7 @@ use tollgate_core::{Bucket, Costs, Denial, Limits, Tick};
 use super::Memory;
 use super::apply::LockedBuckets;
 use crate::locked::LockedBucket;
-use crate::{BucketRef, Op, Priority, Step};
+use crate::{BucketRef, Priority, Step};
 
 impl Memory {
     /// How every take would fare, each by itself.
@@ -16,7 +16,7 @@ impl Memory {
             Some(cell) => denial(&cell.lock(), place.limits, now, costs),
             None => Bucket::fresh(place.limits, Tick::ZERO).denial(place.limits, now, costs),
         };
-        steps.iter().filter_map(|step| Some((take_of(step)?, &step.place))).map(ask).collect()
+        steps.iter().filter_map(|step| Some((step.takes()?, &step.place))).map(ask).collect()
     }
 }
 
@@ -24,14 +24,14 @@ impl Memory {
 pub(super) fn stale(steps: &[Step<'_>], locked: &LockedBuckets<'_>) -> Option<usize> {
     let mut steps = steps.iter().zip(locked);
     steps.position(|(step, inner)| {
-        take_of(step).is_some() && inner.as_ref().is_some_and(|inner| inner.is_past(step.place.limits))
+        step.takes().is_some() && inner.as_ref().is_some_and(|inner| inner.is_past(step.place.limits))
     })
 }
 
 /// The denial of every take, if any take is denied; otherwise nothing.
 pub(super) fn denials(steps: &[Step<'_>], locked: &LockedBuckets<'_>, now: Tick) -> Vec<Denial> {
     let takes = || {
-        steps.iter().zip(locked).filter_map(|(step, inner)| Some((take_of(step)?, step, inner.as_deref()?)))
+        steps.iter().zip(locked).filter_map(|(step, inner)| Some((step.takes()?, step, inner.as_deref()?)))
     };
     let fits = |(costs, step, inner): (&Costs, &Step<'_>, &LockedBucket)| {
         let open = inner.is_open_under(step.place.limits, now, costs, Priority::default());
@@ -47,7 +47,7 @@ pub(super) fn denials(steps: &[Step<'_>], locked: &LockedBuckets<'_>, now: Tick)
 /// How a take stands, with those who wait ahead of it. `costs` are counted in `limits`.
 fn denial(inner: &LockedBucket, counted_in: &Limits, now: Tick, costs: &Costs) -> Denial {
     under(inner, counted_in, now, |bucket, limits| {
-        let moved = (!limits.has_places_of(counted_in)).then(|| costs.moved(counted_in, limits));
+        let moved = (!limits.same_layout(counted_in)).then(|| costs.remapped(counted_in, limits));
         let costs = moved.as_ref().unwrap_or(costs);
         let denial = bucket.denial(limits, now, costs);
         if inner.side.is_none() {
@@ -55,13 +55,6 @@ fn denial(inner: &LockedBucket, counted_in: &Limits, now: Tick, costs: &Costs) -
         }
         denial.not_before(inner.ready_under(limits, bucket, now, costs, Priority::default()))
     })
-}
-
-pub(super) fn take_of<'a>(step: &'a Step<'_>) -> Option<&'a Costs> {
-    match &step.op {
-        Op::Take { costs, .. } => Some(costs),
-        _ => None,
-    }
 }
 
 /// Asks the bucket as it would be under `limits`, without changing it; under those in force if they are later.

@@ -2,12 +2,12 @@
 
 use std::sync::Arc;
 
-use tollgate_core::{Costs, Limits, Tick, Usage};
+use tollgate_core::{Limits, Tick};
 
 use super::NamespaceTable;
 use crate::records::{Item, ItemKey};
 use crate::sync::Mutex;
-use crate::usage::{Caller, Sums, UsageRetention};
+use crate::usage::{Caller, Sums, UsageRetention, Used};
 use crate::{Key, LocalBucket};
 
 /// What was used of one bucket in the current hour, and is not yet in the records.
@@ -55,20 +55,10 @@ impl Tally {
         }
     }
 
+    /// Counts what a step used.
     #[inline]
-    pub(super) fn count_take(&self, space: &NamespaceTable, at: Tick, limits: &Limits, costs: &Costs) {
-        self.count(space, at, limits, Caller::of(costs), |sums| sums.add_take(costs));
-    }
-
-    #[inline]
-    pub(super) fn count_settlement(
-        &self,
-        space: &NamespaceTable,
-        now: Tick,
-        limits: &Limits,
-        usage: &Usage<'_>,
-    ) {
-        self.count(space, now, limits, Caller::of(usage.reserved), |sums| sums.add_settlement(usage));
+    pub(super) fn count_used(&self, space: &NamespaceTable, at: Tick, limits: &Limits, used: &Used<'_>) {
+        self.count(space, at, limits, used.caller(), |sums| used.add(sums));
     }
 
     /// Writes down what was counted.

@@ -76,12 +76,12 @@ impl<'k> Takes<'k> {
 
 /// How a call ended.
 pub(crate) enum Decision<P> {
-    Admitted(Admitted<P>),
+    Admitted(AdmittedPlan<P>),
     Denied(DeniedPlan<P>),
 }
 
 /// A plan whose steps were all taken.
-pub(crate) struct Admitted<P> {
+pub(crate) struct AdmittedPlan<P> {
     pub(crate) plan: P,
     pub(crate) outcomes: Vec<StepOutcome>,
     pub(crate) term: Option<LeaseTerm>,
@@ -143,7 +143,7 @@ impl<P: Planner> Call<'_, P> {
             match self.step(&plan).await? {
                 Next::Admitted(outcomes, term) => {
                     let (waited, limited_by) = (self.caller.waited(), self.limited_by.take());
-                    return Ok(Decision::Admitted(Admitted { plan, outcomes, term, waited, limited_by }));
+                    return Ok(Decision::Admitted(AdmittedPlan { plan, outcomes, term, waited, limited_by }));
                 }
                 Next::Denied(denials) => {
                     let waited = self.caller.elapsed();
@@ -243,7 +243,7 @@ pub(crate) fn limits_unsettled() -> StoreError {
     StoreError::Unavailable(Duration::ZERO, "limits change faster than they can be read".into())
 }
 
-impl<P> Admitted<P> {
+impl<P> AdmittedPlan<P> {
     /// Returns the soft and shadow limits that the call passed, of these steps.
     pub(crate) fn remarks(&self, takes: &[Takes<'_>]) -> Vec<Name> {
         let of_step = |(takes, outcome): (&Takes<'_>, &StepOutcome)| {

@@ -8,7 +8,7 @@ use super::{Checker, CheckerBacking, LocalChecker};
 use crate::CheckError;
 use crate::admission::Takes;
 
-/// What is done to counts without a check.
+/// A change of counts without a check.
 #[derive(Clone, Copy)]
 enum CountChange {
     Charge,

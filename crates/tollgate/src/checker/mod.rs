@@ -18,7 +18,7 @@ use crate::acquire::WaitOptions;
 use crate::observe::Reporter;
 use crate::{Acquire, Attempt, CheckError, CheckInfo, Config, Event, Observer, TryAcquire};
 
-/// Checks calls against limits that come with the call, for callers who keep none. Cloning shares the counts.
+/// Checks calls against limits that come with the call, for callers that store none. Clones share the counts.
 ///
 /// Keep the checker: its counts live in it. Limits of other names that came with other calls for the same entity and
 /// operation keep what was used of them.
@@ -111,7 +111,7 @@ impl Checker {
     /// A checker whose counts are in a namespace of a store: all checkers that open the same share them.
     ///
     /// There each limit has a bucket of its own, so that calls may bring different ones; a check is charged to all of its
-    /// buckets at once, or to none. A denial says how the limits stand that the costs name. Who waits is served in the
+    /// buckets at once, or to none. A denial has the status of the limits that the costs name. Waiters are served in the
     /// order of arrival within a process.
     ///
     /// ```
@@ -184,7 +184,7 @@ impl Checker {
         Checker { reporter: Reporter::new(Some(Arc::new(observer))), ..self }
     }
 
-    /// A checker of the same counts that says this about its checks, to its [observer](Checker::observer).
+    /// Returns a checker of the same counts that passes this metadata to its [observer](Checker::observer).
     #[must_use]
     pub fn metadata<K: Into<String>, V: Into<String>>(
         &self,
@@ -194,7 +194,7 @@ impl Checker {
         Checker { metadata: Arc::new(metadata), ..self.clone() }
     }
 
-    /// Charges `costs` to what `entity` does by `operation`, now, or says why not and when.
+    /// Charges `costs` to the `operation` of `entity`, now, or denies them with the wait.
     ///
     /// # Errors
     ///
@@ -241,18 +241,18 @@ impl Checker {
             CheckerBacking::Local(here) => {
                 let attempt = here.check(&check, priority);
                 if self.reporter.is_watched() {
-                    self.tell_attempt(check.entity, check.operation, &attempt);
+                    self.report_attempt(check.entity, check.operation, &attempt);
                 }
                 Reply::ready(attempt)
             }
             CheckerBacking::Stored(remote) => match resolve(&check.costs, check.limits) {
-                Ok(costs) => self.check_there(remote, &check, &costs, priority),
+                Ok(costs) => self.check_stored(remote, &check, &costs, priority),
                 Err(error) => Reply::ready(Err(error)),
             },
         }
     }
 
-    fn check_there<'a>(
+    fn check_stored<'a>(
         &'a self,
         remote: &'a StoredChecker,
         &Check { entity, operation, limits, .. }: &Check<'a, impl AsDemand>,
@@ -265,29 +265,29 @@ impl Checker {
         }
         Reply::later(async move {
             let attempt = checking.await;
-            self.tell_attempt(entity, operation, &attempt);
+            self.report_attempt(entity, operation, &attempt);
             attempt
         })
     }
 
     #[cold]
-    fn tell_attempt(&self, entity: &str, operation: &str, attempt: &Result<Attempt<()>, CheckError>) {
+    fn report_attempt(&self, entity: &str, operation: &str, attempt: &Result<Attempt<()>, CheckError>) {
         let about = CheckInfo { entity, operation, metadata: &self.metadata };
         match attempt {
             Ok(Attempt::Admitted(())) => self.reporter.report_check(&Event::Allowed, &about),
-            Ok(Attempt::Denied(denial)) => self.tell_denial(&about, denial),
+            Ok(Attempt::Denied(denial)) => self.report_denial(&about, denial),
             Err(_) => {}
         }
     }
 
-    fn tell_denial(&self, about: &CheckInfo<'_>, denial: &Denial) {
+    fn report_denial(&self, about: &CheckInfo<'_>, denial: &Denial) {
         let slowest = denial.limited_by();
         let limit = slowest.as_ref().map(|status| status.limit().name());
         self.reporter.report_check(&Event::Denied { limit }, about);
     }
 
     #[cold]
-    fn tell_waited(&self, entity: &str, operation: &str, done: &Result<Option<Waited>, CheckError>) {
+    fn report_waited(&self, entity: &str, operation: &str, done: &Result<Option<Waited>, CheckError>) {
         let about = CheckInfo { entity, operation, metadata: &self.metadata };
         match done {
             Ok(waited) => {
@@ -297,7 +297,7 @@ impl Checker {
                 }
                 self.reporter.report_check(&Event::Allowed, &about);
             }
-            Err(CheckError::TimedOut { denial, .. }) => self.tell_denial(&about, denial),
+            Err(CheckError::TimedOut { denial, .. }) => self.report_denial(&about, denial),
             Err(_) => {}
         }
     }
@@ -315,7 +315,7 @@ impl Checker {
         Reply::later(async move {
             let done = waiting.await;
             if self.reporter.is_watched() {
-                self.tell_waited(entity, operation, &done);
+                self.report_waited(entity, operation, &done);
             }
             done.map(drop)
         })

@@ -1,4 +1,4 @@
-//! What a lease on a set in a store holds there, and how it ends.
+//! The part of a lease that is in a store: what it holds there, and how it ends.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,29 +12,29 @@ use crate::heartbeat::Heartbeat;
 use crate::set::{Backing, InForce, StoredBacking};
 use crate::{Event, LeaseError, LimitSet};
 
-/// What was taken from a store.
+/// A grant of a store.
 pub(crate) struct Grant {
     /// The limits that it is counted in.
     pub(super) limits: Limits,
     /// One bit for each of them that the program does not name, and that no report is charged to.
     pub(super) foreign: u64,
     term: Option<LeaseTerm>,
-    heart: Option<Arc<Heartbeat>>,
+    heartbeat: Option<Arc<Heartbeat>>,
     origin: Origin,
 }
 
-/// Where it was taken.
+/// Where a grant was taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Origin {
     Store,
-    /// From the memory that stood in for it.
-    StandIn,
-    /// Nowhere: the store was away, and the policy was to allow.
+    /// From the memory that replaced the store while it was unavailable.
+    Fallback,
+    /// Nowhere: the store was unavailable, and the policy was to allow.
     Nowhere,
 }
 
 impl Grant {
-    /// What was taken from the store. While the lease is open, its heart beats.
+    /// Makes a grant of the store. Heartbeats renew it while the lease is open.
     pub(crate) fn new(
         set: &LimitSet,
         remote: &StoredBacking,
@@ -54,18 +54,18 @@ impl Grant {
                 reporter,
             )
         };
-        let heart = term.map(beats);
-        Grant { limits, foreign, term, heart, origin: Origin::Store }
+        let heartbeat = term.map(beats);
+        Grant { limits, foreign, term, heartbeat, origin: Origin::Store }
     }
 
-    /// What was taken from the memory that stands in for the store.
+    /// Makes a grant of the memory that replaces the store.
     pub(crate) fn local(InForce { limits, foreign, .. }: InForce) -> Grant {
-        Grant { limits, foreign, term: None, heart: None, origin: Origin::StandIn }
+        Grant { limits, foreign, term: None, heartbeat: None, origin: Origin::Fallback }
     }
 
-    /// Nothing at all.
+    /// Makes a grant of nothing.
     pub(crate) fn nothing(InForce { limits, foreign, .. }: InForce) -> Grant {
-        Grant { limits, foreign, term: None, heart: None, origin: Origin::Nowhere }
+        Grant { limits, foreign, term: None, heartbeat: None, origin: Origin::Nowhere }
     }
 
     pub(super) fn is_degraded(&self) -> bool {
@@ -73,7 +73,7 @@ impl Grant {
     }
 }
 
-/// What there is to send to a store when a lease ends.
+/// What is sent to a store when a lease ends.
 struct Settlement {
     set: LimitSet,
     grant: Grant,
@@ -84,7 +84,7 @@ struct Settlement {
 
 impl Settlement {
     fn remote(&self) -> Option<&StoredBacking> {
-        match self.set.home() {
+        match self.set.backing() {
             Backing::Stored(remote) => Some(remote),
             Backing::Local(_) => None,
         }
@@ -99,7 +99,7 @@ impl Settlement {
         let Some(remote) = self.remote() else { return Ok(()) };
         let steps = [remote.step(&self.grant.limits, self.op())];
         let call = Transaction { id: None, steps: &steps, metered: false };
-        let store = remote.store.store_of(self.grant.origin == Origin::StandIn);
+        let store = remote.store.store_of(self.grant.origin == Origin::Fallback);
         remote.store.bounded(store.apply(&call)).await.map(drop)
     }
 
@@ -107,13 +107,13 @@ impl Settlement {
         let Some(remote) = self.remote() else { return };
         let steps = [remote.step(&self.grant.limits, self.op())];
         let call = Transaction { id: None, steps: &steps, metered: false };
-        remote.store.store_of(self.grant.origin == Origin::StandIn).apply_detached(&call);
+        remote.store.store_of(self.grant.origin == Origin::Fallback).apply_detached(&call);
     }
 }
 
 impl<'a> Lease<'a> {
-    /// A lease on a set in a store.
-    pub(crate) fn there(
+    /// Makes a lease on a set in a store.
+    pub(crate) fn stored(
         set: &'a LimitSet,
         at: Tick,
         costs: Costs,
@@ -131,16 +131,16 @@ impl<'a> Lease<'a> {
         self.extra.0.as_ref()?.grant.as_ref()
     }
 
-    /// Takes leave of the store, if the lease is on a set in one. It has ended then, whatever the store says.
+    /// Ends the lease on a set in a store, and returns what is to be sent; `None` if the set is in no store.
     fn take_settlement(&mut self, costs: &Costs, used: &[u64], noted: UsageReport) -> Option<Settlement> {
         let mut grant = self.extra.0.as_mut()?.grant.take()?;
         // From here on it is no loss that the store does not know the holder.
-        grant.heart = None;
+        grant.heartbeat = None;
         self.ends_on_drop.set(false);
         let (limits, reporter) = (&grant.limits, self.set().reporter());
         let is_over = costs.amounts().iter().zip(used).any(|(reserved, used)| used > reserved);
         if grant.origin != Origin::Nowhere && (is_over || noted.differs && reporter.is_watched()) {
-            self.tell(limits, costs, used);
+            self.report_difference(limits, costs, used);
         }
         Some(Settlement {
             set: self.set().clone(),
@@ -158,49 +158,46 @@ impl<'a> Lease<'a> {
         used: &[u64],
         noted: UsageReport,
     ) -> Option<Reply<'static, Result<(), StoreError>>> {
-        let farewell = self.take_settlement(costs, used, noted)?;
-        Some(match farewell.says_something() {
-            true => Reply::eager(farewell.send()),
-            false => Reply::ready(Ok(())),
-        })
+        let settlement = self.take_settlement(costs, used, noted)?;
+        Some(if settlement.is_noop() { Reply::ready(Ok(())) } else { Reply::eager(settlement.send()) })
     }
 
     /// As [`end_stored`](Lease::end_stored), for one that was dropped: what has to be sent is sent in the background.
-    pub(super) fn drop_there(&mut self, costs: &Costs, used: &[u64], noted: UsageReport) -> bool {
-        let Some(farewell) = self.take_settlement(costs, used, noted) else { return false };
-        if farewell.says_something() {
-            farewell.apply_detached();
+    pub(super) fn end_detached_stored(&mut self, costs: &Costs, used: &[u64], noted: UsageReport) -> bool {
+        let Some(settlement) = self.take_settlement(costs, used, noted) else { return false };
+        if !settlement.is_noop() {
+            settlement.apply_detached();
         }
         true
     }
 
-    /// Says that the holder is alive, if the lease is on a set in a store.
-    pub(super) fn beat_there(&self) -> Option<Reply<'_, Result<bool, LeaseError>>> {
+    /// Sends a heartbeat, if the lease is on a set in a store.
+    pub(super) fn beat_stored(&self) -> Option<Reply<'_, Result<bool, LeaseError>>> {
         let grant = self.grant()?;
-        let (Some(heart), Backing::Stored(remote)) = (&grant.heart, self.set().home()) else {
+        let (Some(heartbeat), Backing::Stored(remote)) = (&grant.heartbeat, self.set().backing()) else {
             return Some(Reply::ready(Ok(true)));
         };
-        let beat = heart.beat(remote.store.timeout);
+        let beat = heartbeat.beat(remote.store.timeout);
         Some(Reply::later(async move { Ok(beat.await?) }))
     }
 
     /// Returns whether the store reported that it does not know the holder any more.
-    pub(super) fn is_lost_there(&self) -> bool {
-        self.grant().and_then(|grant| grant.heart.as_ref()).is_some_and(|heart| heart.is_lost())
+    pub(super) fn is_lost_in_store(&self) -> bool {
+        self.grant().and_then(|grant| grant.heartbeat.as_ref()).is_some_and(|heartbeat| heartbeat.is_lost())
     }
 
-    pub(super) fn tell_expired(&self) {
-        if self.extra.0.as_ref().is_some_and(|extra| extra.is_first_to_tell()) {
+    pub(super) fn report_expired(&self) {
+        if self.extra.0.as_ref().is_some_and(|extra| extra.is_first_report()) {
             self.set().reporter().report(&Event::ExpiredLease);
         }
     }
 }
 
 impl Settlement {
-    /// Whether anything is given back, or was used beyond what was taken.
-    fn says_something(&self) -> bool {
+    /// Returns whether nothing is given back and nothing was used beyond what was taken.
+    fn is_noop(&self) -> bool {
         let mut parts = self.grant.limits.iter().zip(self.costs.amounts());
         let holds = parts.any(|(limit, amount)| limit.is_resource() && *amount > 0);
-        self.grant.origin != Origin::Nowhere && (holds || self.costs.amounts() != self.used.as_slice())
+        self.grant.origin == Origin::Nowhere || !holds && self.costs.amounts() == self.used.as_slice()
     }
 }

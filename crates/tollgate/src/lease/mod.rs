@@ -19,7 +19,7 @@ use report::UsageReport;
 use crate::set::Backing;
 use crate::{AcquireError, Attempt, LeaseError, LimitSet};
 
-/// What a set says about itself: region, account, endpoint, tier.
+/// The config of a set: region, account, endpoint, tier.
 pub type Config = BTreeMap<String, String>;
 
 /// What happens to a lease that is dropped without an end: by an early return, a panic or a cancelled task. Resources are
@@ -39,10 +39,10 @@ pub type Config = BTreeMap<String, String>;
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum OnDrop {
-    /// What was reserved stays charged: the call may well have been made.
+    /// The reservation stays charged: the call may have been made.
     #[default]
     Keep,
-    /// What was reserved is given back.
+    /// The reservation is given back.
     Refund,
 }
 
@@ -68,33 +68,33 @@ pub struct Lease<'a> {
     at: Tick,
     taken: Packed,
     extra: Cold,
-    /// Whether dropping it without a word has anything to do.
+    /// Whether dropping it has anything to end.
     ends_on_drop: Flag32,
 }
 
-/// Yes or no, and the process that took the lease. As wide as its place in a lease: with bytes between its fields it would be
-/// moved in many small pieces.
+/// A flag, and the process that took the lease. It fills its place in a lease: with padding between its fields the lease would
+/// be moved in many small pieces (bench row `core/try_acquire-1-limit`).
 #[derive(Clone, Copy, Default)]
 struct Flag32(u32);
 
-/// What only some leases have: kept apart, because moving a lease about costs more than taking it.
+/// State that few leases have, in a box: moving a larger lease would cost more than taking it.
 #[derive(Default)]
 struct Cold(Option<Box<ColdState>>);
 
 #[derive(Default)]
 struct ColdState {
-    /// What was taken, if it could not be packed.
+    /// The costs, if they could not be packed.
     costs: Option<Costs>,
     /// The holder of the resources, if they can expire.
     holder: Option<NonZeroU64>,
     waited: Option<Span>,
-    /// What was used of each limit so far, and what of that was reported.
+    /// The usage of each limit so far, and which limits were reported.
     reported: Option<(Vec<u64>, UsageReport)>,
-    /// Whether it was reported that the resources have expired.
-    told_expired: AtomicBool,
-    /// What is held in a store, if the set is in one and the lease has not ended.
+    /// Whether the expiry of the resources was reported.
+    reported_expired: AtomicBool,
+    /// The grant of the store, if the set is in one and the lease has not ended.
     grant: Option<Grant>,
-    /// What was taken since, by [`Lease::consume`].
+    /// Parts taken later, by [`Lease::consume`].
     consumed: Vec<Lease<'static>>,
 }
 
@@ -104,7 +104,7 @@ enum HeldLease<'a> {
 }
 
 impl Flag32 {
-    /// Of a lease that this process takes.
+    /// Makes the flag of a lease that this process takes.
     #[inline(always)]
     fn of_this_process(yes: bool) -> Flag32 {
         Flag32(generation() << 1 | u32::from(yes))
@@ -127,7 +127,7 @@ impl Flag32 {
 }
 
 impl Drop for Cold {
-    /// Dropping what is not there is all that most leases do at their end, and small enough to be done in place.
+    /// Most leases have nothing here, so the check is inlined and the drop is not.
     #[inline(always)]
     fn drop(&mut self) {
         #[cold]
@@ -148,13 +148,13 @@ impl ColdState {
         Box::new(ColdState { costs: costs.cloned(), holder, waited, ..ColdState::default() })
     }
 
-    fn is_first_to_tell(&self) -> bool {
-        !self.told_expired.swap(true, Ordering::Relaxed)
+    fn is_first_report(&self) -> bool {
+        !self.reported_expired.swap(true, Ordering::Relaxed)
     }
 }
 
 impl<'a> Lease<'a> {
-    /// An ordinary one: the caller did not wait for it, and nothing of it expires.
+    /// Makes an ordinary lease: the caller did not wait for it, and nothing of it expires.
     #[inline(always)]
     pub(crate) fn bare(set: &'a LimitSet, at: Tick, taken: Packed) -> Lease<'a> {
         let ends_on_drop = Flag32::of_this_process(set.ends_leases());
@@ -193,13 +193,13 @@ impl<'a> Lease<'a> {
         costs
     }
 
-    /// What was used so far, as reserved unless it was reported.
+    /// Returns the usage so far: as reserved, unless it was reported.
     fn used_so_far(&mut self, costs: &Costs) -> (Vec<u64>, UsageReport) {
         let reported = self.extra.0.as_mut().and_then(|extra| extra.reported.take());
         reported.unwrap_or_else(|| (costs.amounts().to_vec(), UsageReport::default()))
     }
 
-    /// What was taken since by [`consume`](Lease::consume).
+    /// Returns the parts taken later by [`consume`](Lease::consume).
     fn consumed(&self) -> &[Lease<'static>] {
         self.extra.0.as_ref().map_or(&[], |extra| &extra.consumed)
     }
@@ -213,7 +213,7 @@ impl<'a> Lease<'a> {
         self.extra.0.as_ref()?.holder
     }
 
-    /// The set it was taken from.
+    /// Returns the set that it was taken from.
     #[inline]
     pub fn set(&self) -> &LimitSet {
         match &self.set {
@@ -222,7 +222,7 @@ impl<'a> Lease<'a> {
         }
     }
 
-    /// The limits that it is counted in.
+    /// Returns the limits that its costs are counted in.
     #[inline(always)]
     fn names(&self) -> &Limits {
         match &self.extra.0 {
@@ -236,41 +236,41 @@ impl<'a> Lease<'a> {
         self.grant().map_or_else(|| self.set().names(), |grant| &grant.limits)
     }
 
-    /// One bit for each limit that it is counted in and that the program does not name.
+    /// Returns a bit for each of its limits that the program does not name.
     fn foreign(&self) -> u64 {
         self.grant().map_or(0, |grant| grant.foreign)
     }
 
-    /// Whether it limits less than it should, because the store of the set was away: nothing was taken, or it was taken
+    /// Returns whether it limits less than it should, because the store was unavailable: nothing was taken, or it was taken
     /// from a bucket that only this process sees.
     pub fn is_degraded(&self) -> bool {
         self.grant().is_some_and(Grant::is_degraded) || self.consumed().iter().any(Lease::is_degraded)
     }
 
-    /// Whether this process took it. In a process that was forked off since, the lease is a copy that does nothing.
+    /// Returns whether this process took it. In a process forked since, the lease is a copy that does nothing.
     #[inline(always)]
     fn is_of_this_process(&self) -> bool {
         self.ends_on_drop.is_of_this_process()
     }
 
-    /// Lets go of a copy in a process that was forked off, with nothing ended.
+    /// Drops a copy in a forked process, with nothing ended.
     #[cold]
-    fn let_go(mut self) -> Reply<'static, Result<(), LeaseError>> {
+    fn drop_copy(mut self) -> Reply<'static, Result<(), LeaseError>> {
         self.ends_on_drop.set(false);
         Reply::ready(Ok(()))
     }
 
-    /// What the set says about itself: which account or region to use, say.
+    /// Returns the config of the set, such as the account or region to use.
     pub fn config(&self) -> &Config {
         self.set().config()
     }
 
-    /// How long was waited for it, if at all.
+    /// Returns how long the caller waited for it, if it did.
     pub fn waited(&self) -> Option<Duration> {
         self.extra.0.as_ref()?.waited.map(Span::to_duration)
     }
 
-    /// What was taken of the limit with this name, by [`consume`](Lease::consume) as well; `None` if nothing was.
+    /// Returns what was taken of the limit with this name, by [`consume`](Lease::consume) as well; `None` if nothing was.
     pub fn reserved(&self, limit: &str) -> Option<u64> {
         let consumed = self.consumed();
         let own = || {
@@ -283,7 +283,7 @@ impl<'a> Lease<'a> {
             .reduce(|a, b| a + b)
     }
 
-    /// What was [reported](Lease::report) to have been used of the limit with this name; `None` if nothing was.
+    /// Returns the [reported](Lease::report) usage of the limit with this name; `None` if none was reported.
     ///
     /// ```
     /// use tollgate::{demand, Limit, LimitSet};
@@ -304,7 +304,7 @@ impl<'a> Lease<'a> {
         is_noted.then(|| used[index])
     }
 
-    /// The same lease, free of the borrow, to be sent to another thread or task.
+    /// Returns the lease without the borrow, to be sent to another thread or task.
     pub fn into_owned(mut self) -> Lease<'static> {
         Lease {
             set: HeldLease::Owned(self.set().clone()),
@@ -355,7 +355,7 @@ impl<'a> Lease<'a> {
         })
     }
 
-    /// The demand, with nothing of the calls and resources that it does not name, which a demand takes one of otherwise.
+    /// Returns the demand with 0 of the calls and resources that it does not name; otherwise it would take 1 of each.
     fn only_named(&self, demand: &impl AsDemand) -> Demand {
         let named = |name: &str| (0..demand.len()).any(|index| demand.part(index).0.as_str() == name);
         let implied = |limit: &&Limit| limit.is_resource() || matches!(limit.kind(), Kind::Calls(_));
@@ -363,9 +363,9 @@ impl<'a> Lease<'a> {
         limits.fold(Demand::copy_of(demand), |demand, name| demand.with(name, 0))
     }
 
-    /// Says that the holder is alive, and keeps its resources for another [`lease_ttl`].
+    /// Sends a heartbeat: the holder keeps its resources for another [`lease_ttl`].
     ///
-    /// `false` if they had expired: they may be another holder's now. Without a `lease_ttl` nothing expires, and
+    /// Returns `false` if they had expired: they may be another holder's now. Without a `lease_ttl` nothing expires, and
     /// a lease that holds no resource has nothing to lose. On a set in a store there is no need to call it, unless
     /// [heartbeats](crate::LimitSetBuilder::heartbeats) are left to the holder.
     ///
@@ -378,7 +378,7 @@ impl<'a> Lease<'a> {
         if !self.is_of_this_process() {
             return Reply::ready(Ok(false));
         }
-        let own = self.beat_there().unwrap_or_else(|| Reply::ready(Ok(self.renew())));
+        let own = self.beat_stored().unwrap_or_else(|| Reply::ready(Ok(self.renew())));
         if self.consumed().is_empty() {
             return own;
         }
@@ -398,19 +398,19 @@ impl<'a> Lease<'a> {
     /// same.
     pub fn lost(&self) -> bool {
         let extra = self.extra.0.as_ref();
-        self.is_lost_there()
-            || extra.is_some_and(|extra| extra.told_expired.load(Ordering::Relaxed))
+        self.is_lost_in_store()
+            || extra.is_some_and(|extra| extra.reported_expired.load(Ordering::Relaxed))
             || self.consumed().iter().any(Lease::lost)
     }
 
-    /// Keeps the resources for another term. If they are lost, that is reported once.
+    /// Renews the resources for another term. A loss is reported once.
     fn renew(&self) -> bool {
         let set = self.set();
         let term = set.term(self.holder()).filter(|_| self.holds_resources());
-        let (Some(term), Backing::Local(cell)) = (term, set.home()) else { return true };
+        let (Some(term), Backing::Local(cell)) = (term, set.backing()) else { return true };
         let alive = cell.renew(set.clock(), term);
         if !alive {
-            self.tell_expired();
+            self.report_expired();
         }
         alive
     }

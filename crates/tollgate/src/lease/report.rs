@@ -1,11 +1,11 @@
-//! Reports of usage: what a caller reports that a lease has used, and what is wrong with that.
+//! Reports of usage, and their validation.
 
 use tollgate_core::{AMOUNT_MAX, AsDemand, BadAmount, Costs, DemandError, Kind, Limits, Name, Packed};
 
 use super::Lease;
 use crate::LeaseError;
 
-/// What was reported of the use of each limit.
+/// Which limits were reported, and how the usage differs from the reservation.
 #[derive(Clone, Copy, Default)]
 pub(super) struct UsageReport {
     /// One bit for each limit that was reported.
@@ -16,7 +16,7 @@ pub(super) struct UsageReport {
     pub(super) is_over: bool,
 }
 
-/// What was taken, packed or not.
+/// A reservation, packed or not.
 pub(super) trait Reserved {
     fn amount(&self, index: usize) -> u64;
 }
@@ -111,8 +111,8 @@ impl Lease<'_> {
         (0..costs.len()).filter(wants).map(|index| names[index].name().clone()).collect()
     }
 
-    /// Notes what was used of each limit. What is not valid is left as it was, and returned as an error. A bit in
-    /// `foreign` says that the program does not name the limit.
+    /// Notes the usage of each limit. Returns an error for what is not valid, which is left as it was. `foreign` has a bit for
+    /// each limit that the program does not name.
     #[inline(always)]
     pub(super) fn note(
         &self,
@@ -125,7 +125,7 @@ impl Lease<'_> {
         let (limits, broken) = (self.names(), usage.bad_amount());
         let mut wrong = broken.map(|(name, why)| bad_amount(name, why));
         for (name, amount) in (0..usage.len()).map(|index| usage.part(index)) {
-            // A broken amount reads as 0. Beside one, a 0 says nothing, and what was reserved stays charged.
+            // An invalid amount reads as 0. Beside one, a 0 is ignored, and the reservation stays charged.
             if amount == 0 && broken.is_some() {
                 continue;
             }
@@ -138,7 +138,7 @@ impl Lease<'_> {
         wrong
     }
 
-    /// What is wrong with a report that could not be noted, if anything is.
+    /// Returns the error of a report that could not be noted; `None` if the set skips unknown names.
     #[cold]
     fn refuse(
         &self,

@@ -1,4 +1,4 @@
-//! How a lease ends: with what was used, as it was taken, with nothing, or dropped.
+//! The end of a lease: settled, committed, cancelled or dropped.
 
 use tollgate_core::{AsDemand, Costs, Limits, Usage};
 use tollgate_store::Reply;
@@ -22,7 +22,7 @@ impl Lease<'_> {
     #[inline(always)]
     pub fn settle(mut self, usage: impl AsDemand) -> Reply<'static, Result<(), LeaseError>> {
         if !self.is_of_this_process() {
-            return self.let_go();
+            return self.drop_copy();
         }
         if self.extra.0.is_some() {
             return self.settle_with_extra(&usage);
@@ -35,7 +35,7 @@ impl Lease<'_> {
         }
     }
 
-    /// In a place of its own, with nothing to move: the lease stays where it is, and mostly there is nothing to report.
+    /// Settles a lease without cold state. Takes `&mut self`, so that the lease is not moved.
     #[inline]
     fn settle_bare(&mut self, usage: &impl AsDemand) -> Option<Box<LeaseError>> {
         let (mut used, mut noted) = (self.taken.amounts(), UsageReport::default());
@@ -46,7 +46,7 @@ impl Lease<'_> {
         wrong
     }
 
-    /// Goes, having ended. Of one that is borrowed and has nothing apart there is nothing left to drop.
+    /// Drops a lease that has ended. One that is borrowed and has no cold state has nothing left to drop.
     #[inline(always)]
     fn leave(self) {
         if matches!(self.set, HeldLease::Borrowed(_)) && self.extra.0.is_none() && !self.ends_on_drop.is() {
@@ -69,7 +69,7 @@ impl Lease<'_> {
         self.finish(&costs, &used, noted, result, Lease::commit)
     }
 
-    /// Ends the lease, and in the same way what was taken by [`consume`](Lease::consume).
+    /// Ends the lease, and each part that was taken by [`consume`](Lease::consume) by `end`.
     fn finish(
         mut self,
         costs: &Costs,
@@ -107,7 +107,7 @@ impl Lease<'_> {
     /// [`LeaseError::Store`] if the store could not write it down. The lease has ended all the same.
     pub fn commit(mut self) -> Reply<'static, Result<(), LeaseError>> {
         if !self.is_of_this_process() {
-            return self.let_go();
+            return self.drop_copy();
         }
         let costs = self.costs();
         let (used, noted) = self.used_so_far(&costs);
@@ -125,13 +125,13 @@ impl Lease<'_> {
     /// [`LeaseError::Store`] if the store could not write it down. The lease has ended all the same.
     pub fn cancel(self) -> Reply<'static, Result<(), LeaseError>> {
         if !self.is_of_this_process() {
-            return self.let_go();
+            return self.drop_copy();
         }
         let (costs, unused, noted) = self.nothing_used();
         self.finish(&costs, &unused, noted, Ok(()), Lease::cancel)
     }
 
-    /// Cancels the lease from where nothing can wait: what has to be sent is sent in the background.
+    /// Cancels the lease without waiting: the store is called in the background.
     pub(crate) fn cancel_detached(&mut self) {
         self.ends_on_drop.set(false);
         if !self.is_of_this_process() {
@@ -143,7 +143,7 @@ impl Lease<'_> {
         self.end_detached(&costs, &unused, noted);
     }
 
-    /// Commits the lease from where nothing can wait: what has to be sent is sent in the background.
+    /// Commits the lease without waiting: the store is called in the background.
     fn commit_detached(&mut self) {
         self.ends_on_drop.set(false);
         let costs = self.costs();
@@ -151,9 +151,9 @@ impl Lease<'_> {
         self.end_detached(&costs, &used, noted);
     }
 
-    /// Ends the lease from where nothing can wait.
+    /// Ends the lease without waiting: the store is called in the background.
     fn end_detached(&mut self, costs: &Costs, used: &[u64], noted: UsageReport) {
-        if !self.drop_there(costs, used, noted) {
+        if !self.end_detached_stored(costs, used, noted) {
             self.end(costs, used, noted);
         }
     }
@@ -168,13 +168,13 @@ impl Lease<'_> {
         (costs, unused, UsageReport { differs: true, ..UsageReport::default() })
     }
 
-    /// Ends the lease if it is a common one: packed, nothing over-used, no observer to notify.
+    /// Ends a common lease: packed, nothing over-used, no observer to notify. Returns `false` if it is another.
     #[inline]
     fn end_packed(&mut self, used: &[u64; 4], noted: UsageReport) -> bool {
         let set = self.set();
-        let is_told = noted.is_over || noted.differs && set.reporter().is_watched();
-        let Backing::Local(cell) = set.home() else { return false };
-        let ended = !is_told
+        let is_observed = noted.is_over || noted.differs && set.reporter().is_watched();
+        let Backing::Local(cell) = set.backing() else { return false };
+        let ended = !is_observed
             && (!noted.differs && !set.names().have_resources()
                 || cell.settle_packed(set.names(), &self.taken, used));
         if ended {
@@ -185,28 +185,28 @@ impl Lease<'_> {
 
     #[inline]
     fn end(&mut self, costs: &Costs, used: &[u64], noted: UsageReport) {
-        // Whatever happens next, the lease has ended: dropping it must not end it again.
+        // From here on the lease has ended: dropping it must not end it again.
         self.ends_on_drop.set(false);
         let set = self.set();
-        let Backing::Local(cell) = set.home() else { return };
+        let Backing::Local(cell) = set.backing() else { return };
         if !noted.differs && !set.names().have_resources() {
             return;
         }
         let holder = self.holder().map(|holder| holder.get().into());
         if holder.is_some() {
-            // For the event only: what has expired is not given back twice.
+            // For the event only: expired resources are not given back twice.
             self.renew();
         }
         let usage = Usage { at: self.at, reserved: costs, used, holder };
         cell.settle(set.clock(), set.names(), &usage);
-        // Over-use is a warning, which is heard also where ordinary events are not.
+        // Over-use is a warning, which is reported also where ordinary events are not.
         if noted.differs && (set.reporter().is_watched() || usage.is_over()) {
-            self.tell(set.names(), costs, used);
+            self.report_difference(set.names(), costs, used);
         }
     }
 
     #[cold]
-    pub(super) fn tell(&self, limits: &Limits, costs: &Costs, used: &[u64]) {
+    pub(super) fn report_difference(&self, limits: &Limits, costs: &Costs, used: &[u64]) {
         let set = self.set();
         for (index, limit) in
             limits.iter().enumerate().filter(|(_, limit)| !limit.is_resource() && !limit.is_cooldown())
@@ -233,7 +233,7 @@ impl Lease<'_> {
         if noted.limits == 0 && self.set().on_drop() == OnDrop::Refund {
             (_, used, noted) = self.nothing_used();
         }
-        // What was consumed since ends by itself; but as the rest does, if that was reported.
+        // Consumed parts end when they are dropped; if usage was reported, they are committed with the rest.
         if noted.limits != 0 {
             self.take_consumed().into_iter().for_each(|mut lease| lease.commit_detached());
         }

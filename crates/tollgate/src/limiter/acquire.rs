@@ -1,4 +1,4 @@
-//! A call in the making: what is wanted, on whose behalf.
+//! Demands on behalf of an entity.
 
 use std::fmt;
 use std::future::IntoFuture;
@@ -37,7 +37,7 @@ pub struct EntityDemand<'a, D> {
     entity: &'a str,
     resource: &'a str,
     demand: D,
-    /// What is only said of some calls.
+    /// Settings that few calls have.
     more: Option<Box<More<'a>>>,
 }
 
@@ -59,7 +59,7 @@ impl<D: fmt::Debug> fmt::Debug for EntityDemand<'_, D> {
     }
 }
 
-/// What can be said of both.
+/// The settings of both builders.
 macro_rules! entity_settings {
     ($builder:ident) => {
         impl<'a, D: AsDemand + Send + Sync + 'a> $builder<'a, Limiter, EntityDemand<'a, D>> {

@@ -16,7 +16,7 @@ pub const LEASE_TTL: Duration = Duration::from_secs(60);
 /// How long a store may take to answer, unless the limiter says otherwise.
 pub const STORE_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Who says that the holder of a resource lives.
+/// Who sends the heartbeats of a lease.
 ///
 /// ```
 /// use std::time::Duration;
@@ -94,7 +94,7 @@ impl LimiterBuilder {
         self
     }
 
-    /// What to do while the store is away. By default what is stored with the system limits, and to block where
+    /// Sets what to do while the store is unavailable. By default what is stored with the system limits, and to block where
     /// nothing is.
     pub fn on_unavailable(self, policy: OnUnavailable) -> LimiterBuilder {
         self.with(|settings| settings.on_unavailable = Some(policy))
@@ -117,17 +117,17 @@ impl LimiterBuilder {
         self.with(|settings| settings.lease_ttl = Some(Span::covering(ttl.max(Duration::from_micros(1)))))
     }
 
-    /// Who says that a holder lives.
+    /// Sets who sends heartbeats.
     pub fn heartbeats(self, heartbeats: Heartbeats) -> LimiterBuilder {
         self.with(|settings| settings.heartbeats = heartbeats)
     }
 
-    /// What happens to a lease that is dropped without an end. See [`OnDrop`].
+    /// Sets what happens to a lease that is dropped without an end. See [`OnDrop`].
     pub fn on_drop(self, on_drop: OnDrop) -> LimiterBuilder {
         self.with(|settings| settings.on_drop = on_drop)
     }
 
-    /// How many may wait for one bucket before another is turned away.
+    /// Sets how many callers may wait for one bucket. Further ones get an error.
     pub fn waiters_max(self, waiters_max: usize) -> LimiterBuilder {
         self.with(|settings| settings.waiters_max = waiters_max)
     }

@@ -1,4 +1,4 @@
-//! How a demand stands towards every limit of every entity in its chain.
+//! The status of a demand for every limit of every entity in its chain.
 
 use std::fmt;
 use std::time::Duration;
@@ -6,8 +6,7 @@ use std::time::Duration;
 use tollgate_catalog::LimitsSource;
 use tollgate_core::{Denial, Ready, Status};
 
-/// How a demand stands towards every limit of every entity it is charged to: why it was refused, or what would come of
-/// it.
+/// The status of a demand for every limit of every entity it is charged to: why it was denied, or whether it would pass.
 ///
 /// ```
 /// use tollgate::{demand, Level, Limit, Limiter, Limits};
@@ -25,7 +24,7 @@ pub struct ChainStatus {
     pub parts: Vec<LinkStatus>,
 }
 
-/// How it stands towards the limits of one entity for one resource.
+/// The status of a demand for the limits of one entity and one resource.
 ///
 /// ```
 /// use tollgate::{demand, Level, Limit, Limiter, Limits};
@@ -51,7 +50,7 @@ pub struct LinkStatus {
 }
 
 impl ChainStatus {
-    /// Whether the demand passes now.
+    /// Returns whether the demand passes now.
     pub fn passes(&self) -> bool {
         self.ready() == Ready::Now
     }
@@ -61,23 +60,23 @@ impl ChainStatus {
         self.parts.iter().map(|part| part.denial.ready()).fold(Ready::Now, Ready::later)
     }
 
-    /// How long until then, if that is known: the wait of the slowest limit.
+    /// Returns how long until then, if that is known: the wait of the slowest limit.
     pub fn retry_after(&self) -> Option<Duration> {
         let now = self.parts.first()?.denial.now();
         self.ready().wait(now)
     }
 
-    /// The status of every limit, with the entity and the resource it belongs to.
+    /// Returns the status of every limit, with the entity and the resource it belongs to.
     pub fn statuses(&self) -> impl Iterator<Item = (&LinkStatus, Status)> {
         self.parts.iter().flat_map(|part| part.denial.statuses().map(move |status| (part, status)))
     }
 
-    /// The limits that refuse.
+    /// Returns the limits that deny the demand.
     pub fn violations(&self) -> impl Iterator<Item = (&LinkStatus, Status)> {
         self.statuses().filter(|(_, status)| status.is_exceeded())
     }
 
-    /// The limit that will take longest, and whose it is. `None` if no limit refuses.
+    /// Returns the limit that takes longest, and whose it is; `None` if no limit denies the demand.
     pub fn limited_by(&self) -> Option<(&LinkStatus, Status)> {
         self.violations().reduce(|slowest, other| {
             let as_slow = slowest.1.ready().later(other.1.ready()) == slowest.1.ready();

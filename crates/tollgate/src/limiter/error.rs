@@ -28,7 +28,7 @@ pub enum LimiterError {
     /// Not admitted in time. Returned at once if it can be known at once.
     #[error("not admitted in time, after waiting {waited:?}: {status}")]
     TimedOut {
-        /// What denied it, and how long it would have taken.
+        /// The denial, with the wait that it would have taken.
         status: Box<ChainStatus>,
         /// How long the caller waited.
         waited: Duration,
@@ -61,7 +61,7 @@ pub enum LimiterError {
 }
 
 impl LimiterError {
-    /// Why it was denied, if it was.
+    /// Returns the denial, if the demand was denied.
     pub fn denial(&self) -> Option<&ChainStatus> {
         match self {
             LimiterError::Denied(status) | LimiterError::TimedOut { status, .. } => Some(status),
@@ -69,12 +69,12 @@ impl LimiterError {
         }
     }
 
-    /// Whether the demand can never be met under the limits that are stored, however long the caller waits.
+    /// Returns whether the demand can never fit the stored limits, however long the caller waits.
     pub fn is_impossible(&self) -> bool {
         matches!(self, LimiterError::Demand { why: DemandError::Impossible { .. }, .. })
     }
 
-    /// Whether the store was away, rather than saying no.
+    /// Returns whether the store was unavailable, rather than denying the call.
     pub fn is_unavailable(&self) -> bool {
         matches!(self, LimiterError::Store(StoreError::Unavailable(..)))
     }
@@ -86,7 +86,7 @@ impl From<StoreError> for LimiterError {
     }
 }
 
-/// That the store is away is one thing, wherever it was noticed.
+/// Maps store errors from the catalog and from buckets to the same variant.
 impl From<CatalogError> for LimiterError {
     fn from(error: CatalogError) -> LimiterError {
         match error {

@@ -1,4 +1,4 @@
-//! Looking without taking.
+//! Status without taking.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use super::{ChainStatus, Limiter, LimiterError};
 use crate::admission::WaitPolicy;
 
 impl Limiter {
-    /// How every limit of the entity and of its parents stands. Changes nothing.
+    /// Returns the status of every limit of the entity and of its parents. Changes nothing.
     ///
     /// # Errors
     ///
@@ -28,8 +28,8 @@ impl Limiter {
         })
     }
 
-    /// Whether the demand would pass now and, if not, which limit of which entity refuses, and when it would. Takes
-    /// nothing.
+    /// Returns whether the demand would pass now and, if not, which limit of which entity denies it, and when it would pass.
+    /// Takes nothing.
     ///
     /// # Errors
     ///

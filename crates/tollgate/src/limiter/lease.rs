@@ -52,35 +52,35 @@ enum LeaseSource<'a> {
     Owned(Limiter),
 }
 
-/// What only some leases have.
+/// State that few leases have.
 #[derive(Default)]
 pub(super) struct LeaseExtra {
     waited: Option<Duration>,
     pub(super) deltas: Deltas,
 }
 
-/// What was taken, and where.
+/// Where a lease was taken, and what.
 pub(super) enum LimiterGrant {
     /// From the only bucket of a route, in this process.
     Pinned { route: Arc<Route>, take: PinnedTake },
     /// From all buckets of a route, in this process.
     PinnedChain { route: Arc<Route>, takes: Box<[PinnedTake]> },
-    /// From buckets of the store, or of the memory that stands in for it.
+    /// From buckets of the store, or of the memory that replaces it while it is unavailable.
     Stored(Box<StoredGrant>),
-    /// From nothing: the store was away, and the policy was to allow.
+    /// From nothing: the store was unavailable, and the policy was to allow.
     Nothing,
 }
 
-/// What was taken from the buckets of a store.
+/// A grant of buckets of a store.
 pub(super) struct StoredGrant {
-    /// What was taken at once, first at the beginning and then by [`LimiterLease::consume`].
+    /// One group for each transaction: the first take, then one for each [`LimiterLease::consume`].
     pub(super) groups: Vec<Vec<HeldTake>>,
     pub(super) resources: Vec<Box<str>>,
     pub(super) entity: Box<str>,
     pub(super) term: Option<LeaseTerm>,
-    heart: Option<Arc<Heartbeat>>,
+    heartbeat: Option<Arc<Heartbeat>>,
     remarks: Vec<Name>,
-    /// Whether the buckets are those that stand in for a store that is away.
+    /// Whether the buckets are in the memory that replaces a store that is unavailable.
     pub(super) is_local: bool,
     /// Whether it may outlive this process.
     pub(super) is_detached: bool,
@@ -88,7 +88,7 @@ pub(super) struct StoredGrant {
     pub(super) ticket: Option<Ticket>,
 }
 
-/// What was taken from one bucket.
+/// A take from one bucket.
 pub(super) struct HeldTake {
     pub(super) planned: PlannedTake,
     pub(super) at: Tick,
@@ -98,7 +98,7 @@ pub(super) struct HeldTake {
 }
 
 impl HeldTake {
-    /// What a ticket says was taken.
+    /// Makes a take that a ticket names.
     pub(super) fn redeemed(planned: PlannedTake, at: Tick) -> HeldTake {
         HeldTake { planned, at, pin: None }
     }
@@ -109,7 +109,7 @@ impl HeldTake {
     }
 }
 
-/// Says that the holder of these lives, for as long as the heartbeat is kept.
+/// Starts heartbeats for the resources of these takes, until the returned handle is dropped.
 fn start_heartbeat(shared: &Arc<LimiterShared>, held: &[HeldTake], term: LeaseTerm) -> Arc<Heartbeat> {
     let holding = held.iter().map(|held| &held.planned).filter(|planned| planned.holds_resources());
     let buckets = holding.map(|planned| (planned.key().clone(), planned.limits().clone())).collect();
@@ -128,7 +128,7 @@ impl StoredGrant {
     ) -> StoredGrant {
         let held = hold(shared, plan, done);
         let is_detached = request.detached.is_some();
-        let heart = term.filter(|_| !is_detached).map(|term| start_heartbeat(shared, &held, term));
+        let heartbeat = term.filter(|_| !is_detached).map(|term| start_heartbeat(shared, &held, term));
         StoredGrant {
             is_detached,
             ticket: None,
@@ -136,7 +136,7 @@ impl StoredGrant {
             resources: request.demands.iter().map(|(name, _)| (*name).into()).collect(),
             entity: request.entity.into(),
             term,
-            heart,
+            heartbeat,
             remarks,
             is_local: false,
         }
@@ -156,13 +156,13 @@ impl StoredGrant {
             resources: vec![route.resource().into()],
             entity: route.entity().into(),
             term: None,
-            heart: None,
+            heartbeat: None,
             remarks: Vec::new(),
             is_local: false,
         }
     }
 
-    /// What was taken while the store was away, from the memory that stands in for it.
+    /// Makes a grant of the memory that replaces the store while it is unavailable.
     pub(super) fn local(
         request: &LimiterRequest<'_>,
         plan: Vec<PlannedTake>,
@@ -178,26 +178,26 @@ impl StoredGrant {
             resources: request.demands.iter().map(|(name, _)| (*name).into()).collect(),
             entity: request.entity.into(),
             term: None,
-            heart: None,
+            heartbeat: None,
             remarks: Vec::new(),
             is_local: true,
         }
     }
 
-    /// What a ticket says was taken.
+    /// Makes the grant that a ticket names.
     pub(super) fn redeemed(
         groups: Vec<Vec<HeldTake>>,
         resources: Vec<Box<str>>,
         entity: Box<str>,
         term: Option<LeaseTerm>,
     ) -> StoredGrant {
-        let (heart, remarks) = (None, Vec::new());
+        let (heartbeat, remarks) = (None, Vec::new());
         StoredGrant {
             groups,
             resources,
             entity,
             term,
-            heart,
+            heartbeat,
             remarks,
             is_local: false,
             is_detached: true,
@@ -257,13 +257,13 @@ impl<'a> LimiterLease<'a> {
         LimiterLease { limiter, grant, extra: None, is_open: true, process: generation() }
     }
 
-    /// Whether this process took it. In a process that was forked off since, the lease is a copy that does nothing.
+    /// Returns whether this process took it. In a process forked since, the lease is a copy that does nothing.
     #[inline]
     pub(super) fn is_of_this_process(&self) -> bool {
         self.process == generation()
     }
 
-    /// The limiter it was taken from.
+    /// Returns the limiter that it was taken from.
     #[inline]
     pub fn limiter(&self) -> &Limiter {
         match &self.limiter {
@@ -277,12 +277,12 @@ impl<'a> LimiterLease<'a> {
         &self.limiter().0
     }
 
-    /// Lets go of what is held: dropping the lease gives nothing back.
+    /// Closes the lease: dropping it gives nothing back.
     pub(super) fn close(&mut self) {
         self.is_open = false;
     }
 
-    /// The same lease, free of the borrow, to be sent to another thread or task.
+    /// Returns the lease without the borrow, to be sent to another thread or task.
     pub fn into_owned(mut self) -> LimiterLease<'static> {
         LimiterLease {
             limiter: LeaseSource::Owned(self.limiter().clone()),
@@ -293,8 +293,8 @@ impl<'a> LimiterLease<'a> {
         }
     }
 
-    /// Whether it limits less than it should, because the store was away: nothing was taken, or it was taken from a
-    /// bucket that only this process sees.
+    /// Returns whether it limits less than it should, because the store was unavailable: nothing was taken, or it was taken
+    /// from a bucket that only this process sees.
     pub fn is_degraded(&self) -> bool {
         match &self.grant {
             LimiterGrant::Pinned { .. } | LimiterGrant::PinnedChain { .. } => false,
@@ -303,12 +303,12 @@ impl<'a> LimiterLease<'a> {
         }
     }
 
-    /// How long was waited for it, if at all.
+    /// Returns how long the caller waited for it, if it did.
     pub fn waited(&self) -> Option<Duration> {
         self.extra.as_ref()?.waited
     }
 
-    /// The limits that only remark: those in shadow mode that would have refused, and soft ones that are passed.
+    /// Returns the limits in shadow mode that would have denied the call, and the soft limits that it passed.
     pub fn remarks(&self) -> &[Name] {
         match &self.grant {
             LimiterGrant::Stored(stored) => &stored.remarks,
@@ -316,8 +316,8 @@ impl<'a> LimiterLease<'a> {
         }
     }
 
-    /// What was taken of a limit of the resource of the call, by [`consume`](LimiterLease::consume) as well; `None` if nothing
-    /// was.
+    /// Returns what was taken of a limit of the resource of the call, by [`consume`](LimiterLease::consume) as well; `None` if
+    /// nothing was.
     pub fn reserved(&self, limit: &str) -> Option<u64> {
         let taken = |limits: &Limits, costs: &Costs| {
             let index = limits.index(limit)?;
@@ -332,7 +332,7 @@ impl<'a> LimiterLease<'a> {
         own.filter_map(|planned| taken(planned.limits(), &planned.costs)).reduce(|a, b| a + b)
     }
 
-    /// The entity and the resource of the call; `None` if nothing was taken, because the store was away.
+    /// Returns the entity and the resource of the call; `None` if nothing was taken, because the store was unavailable.
     pub fn called(&self) -> Option<(&str, &str)> {
         match &self.grant {
             LimiterGrant::Pinned { route, .. } | LimiterGrant::PinnedChain { route, .. } => {
@@ -398,7 +398,7 @@ impl<'a> LimiterLease<'a> {
                     let held = hold(&limiter.0, admitted.plan, &admitted.outcomes);
                     if stored.term.is_none() {
                         stored.term = admitted.term;
-                        stored.heart = admitted.term.map(|term| start_heartbeat(&limiter.0, &held, term));
+                        stored.heartbeat = admitted.term.map(|term| start_heartbeat(&limiter.0, &held, term));
                     }
                     stored.groups.push(held);
                     Ok(())
@@ -410,7 +410,7 @@ impl<'a> LimiterLease<'a> {
         })
     }
 
-    /// Says that the holder is alive, and keeps its resources for another term. `false` if they had expired: they may
+    /// Sends a heartbeat: the holder keeps its resources for another term. Returns `false` if they had expired: they may
     /// be another holder's now.
     ///
     /// There is no need to call it: while a lease is open the limiter does so by itself. Without a
@@ -424,8 +424,8 @@ impl<'a> LimiterLease<'a> {
             return Reply::ready(Ok(false));
         }
         let LimiterGrant::Stored(stored) = &self.grant else { return Reply::ready(Ok(true)) };
-        let Some(heart) = &stored.heart else { return Reply::ready(Ok(true)) };
-        let beat = heart.beat(self.shared().store.timeout);
+        let Some(heartbeat) = &stored.heartbeat else { return Reply::ready(Ok(true)) };
+        let beat = heartbeat.beat(self.shared().store.timeout);
         Reply::later(async move { Ok(beat.await?) })
     }
 
@@ -434,13 +434,13 @@ impl<'a> LimiterLease<'a> {
     /// [observer](super::LimiterBuilder::observer) is notified. What is [settled](LimiterLease::settle) counts all the same.
     pub fn lost(&self) -> bool {
         let LimiterGrant::Stored(stored) = &self.grant else { return false };
-        stored.heart.as_ref().is_some_and(|heart| heart.is_lost())
+        stored.heartbeat.as_ref().is_some_and(|heartbeat| heartbeat.is_lost())
     }
 
-    /// Beats no more: from here on it is no loss that the store does not know the holder.
+    /// Stops heartbeats: from here on it is no loss that the store does not know the holder.
     pub(super) fn stop_beating(&mut self) {
         if let LimiterGrant::Stored(stored) = &mut self.grant {
-            stored.heart = None;
+            stored.heartbeat = None;
         }
     }
 }

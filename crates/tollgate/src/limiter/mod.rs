@@ -7,8 +7,6 @@
 mod acquire;
 mod builder;
 mod chain_status;
-#[cfg(feature = "conformance")]
-pub mod conformance;
 mod error;
 mod inspect;
 mod lease;

@@ -1,4 +1,4 @@
-//! What a call will take, worked out before anything is asked of the store.
+//! Plans: which buckets a call takes from, before the store is asked.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -44,7 +44,7 @@ impl<'r> LimiterRequest<'r> {
     }
 }
 
-/// What to take from one bucket.
+/// A step of a plan: what to take from one bucket.
 #[derive(Clone)]
 pub(super) struct PlannedTake {
     bucket: PlannedBucket,
@@ -55,7 +55,7 @@ pub(super) struct PlannedTake {
     pub(super) costs: Costs,
 }
 
-/// Which bucket.
+/// The bucket of a step.
 #[derive(Clone)]
 enum PlannedBucket {
     /// Of a chain, the one at this place.
@@ -124,7 +124,7 @@ impl PlannedTake {
         PlannedTake::new(&route.chain, link, 0, None, costs)
     }
 
-    /// What a ticket says was taken.
+    /// Makes a step that a ticket names as taken.
     pub(super) fn redeemed(
         entity: &str,
         key: Key,
@@ -156,7 +156,7 @@ impl PlannedTake {
 }
 
 impl LimiterShared {
-    /// The route of a call, as it was found last or anew.
+    /// Returns the route of a call, from the cache or from the catalog.
     pub(super) async fn route(&self, entity: &str, resource: &str) -> Result<Arc<Route>, CatalogError> {
         let is_current =
             |route: &Arc<Route>| !route.is_gone() && self.catalog.is_current(&route.chain, self.clock.now());
@@ -167,7 +167,7 @@ impl LimiterShared {
         Ok(self.keep_route(entity, resource, chain))
     }
 
-    /// Keeps what was found out. Buckets in this process are pinned, if they are there by now.
+    /// Caches a route, with its buckets if they are in this process and exist by now.
     pub(super) fn keep_route(&self, entity: &str, resource: &str, chain: Arc<EntityChain>) -> Arc<Route> {
         let pin = |link: &ChainLink| {
             let place = BucketRef { namespace: &self.store.namespace, key: &link.key, limits: &link.limits };
@@ -194,7 +194,7 @@ impl LimiterShared {
             }
             routes.push(route);
         }
-        // Every one is marked, also if the first is not new.
+        // All routes are marked, also if the first one was before.
         let is_new =
             routes.iter().filter(|route| !route.is_in_force.swap(true, Ordering::AcqRel)).count() > 0;
         let steps: Vec<Step<'_>> =
@@ -205,7 +205,7 @@ impl LimiterShared {
         }
     }
 
-    /// What the request takes from whom. Nothing has been asked of any bucket yet.
+    /// Plans the request. No bucket is asked yet.
     pub(super) async fn plan(&self, request: &LimiterRequest<'_>) -> Result<Vec<PlannedTake>, LimiterError> {
         check_resources(&request.demands)?;
         let mut plan = Vec::new();
@@ -249,7 +249,8 @@ impl LimiterShared {
     }
 }
 
-/// A parent limits what it has limits for, and nothing else; the entity itself wants to know what is meant.
+/// Resolves a demand for one link of a chain. A parent limits what it has limits for, and ignores other names; for the entity
+/// itself an unknown name is an error.
 pub(super) fn costs_of(limits: &Limits, link: usize, demand: &impl AsDemand) -> Result<Costs, DemandError> {
     let unknown = |name: &str| if link == 0 { Err(limits.unknown(name)) } else { Ok(()) };
     let costs = limits.resolve(demand, unknown)?;

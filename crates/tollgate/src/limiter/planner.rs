@@ -10,7 +10,7 @@ use super::plan::{LimiterRequest, PlannedTake, chain_status};
 use super::route::Route;
 use super::ticket::detached_term;
 use super::{ChainStatus, Limiter, LimiterError, LimiterShared};
-use crate::admission::{Admitted, Decision, DeniedPlan, Planner, Takes, WaitPolicy, admit, behind};
+use crate::admission::{AdmittedPlan, Decision, DeniedPlan, Planner, Takes, WaitPolicy, admit, behind};
 
 /// Plans a request to a limiter: the buckets of the entity and its parents, for each resource.
 pub(super) struct LimiterPlanner<'a> {
@@ -85,11 +85,15 @@ impl Limiter {
         shared.store.health.or_fall_back(&shared.clock, answer, is_unavailable, fall_back).await
     }
 
-    fn admit(&self, planner: &LimiterPlanner<'_>, admitted: Admitted<Vec<PlannedTake>>) -> LimiterLease<'_> {
+    fn admit(
+        &self,
+        planner: &LimiterPlanner<'_>,
+        admitted: AdmittedPlan<Vec<PlannedTake>>,
+    ) -> LimiterLease<'_> {
         let remarks = admitted.remarks(&planner.takes(&admitted.plan));
         admitted.report(&self.0.reporter, &remarks);
         self.0.pin_route(planner.request, &admitted.plan);
-        let Admitted { plan, outcomes, term, waited, .. } = admitted;
+        let AdmittedPlan { plan, outcomes, term, waited, .. } = admitted;
         let stored = StoredGrant::new(&self.0, planner.request, plan, &outcomes, term, remarks);
         LimiterLease::stored(self, stored, waited)
     }

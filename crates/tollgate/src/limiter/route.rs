@@ -1,4 +1,4 @@
-//! Routes: what was found out about an entity and a resource, kept for the next call.
+//! Routes: the cached buckets and limits of an entity and a resource.
 
 use std::hash::{BuildHasher, Hash, Hasher};
 use std::sync::Arc;
@@ -14,7 +14,7 @@ pub(crate) const ROUTES_MAX: usize = 4_096;
 
 const SHARDS: usize = 64;
 
-/// The way of a call: which buckets it takes from, under which limits.
+/// Which buckets a call takes from, under which limits.
 pub(crate) struct Route {
     entity: Box<str>,
     resource: Box<str>,
@@ -104,7 +104,7 @@ impl Routes {
         &self.shards[(hash >> 40) as usize % SHARDS]
     }
 
-    /// The route that was used last, current or not.
+    /// Returns the cached route, current or not.
     #[inline]
     pub(crate) fn get(&self, entity: &str, resource: &str) -> Option<Arc<Route>> {
         let hash = self.hash(entity, resource);

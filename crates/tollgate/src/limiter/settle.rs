@@ -1,4 +1,4 @@
-//! How a lease ends: with what was used, with nothing, or without a word.
+//! The end of a limiter's lease: settled, committed, cancelled or dropped.
 
 use tollgate_core::{AMOUNT_MAX, AsDemand, DemandError, Name, Usage};
 use tollgate_store::records::{RecordsError, Write};
@@ -10,7 +10,7 @@ use super::lease::{HeldTake, LimiterGrant, LimiterLease, StoredGrant};
 use super::ticket::Ticket;
 use crate::{Event, LeaseError, OnDrop};
 
-/// By how much the use of limits differs from what was taken: the resource by its place, the limit by its name.
+/// By how much the usage of limits differs from what was taken: by index of the resource and name of the limit.
 #[derive(Default)]
 pub(super) struct Deltas(Vec<(usize, Name, i128)>);
 
@@ -28,7 +28,7 @@ impl Deltas {
     }
 }
 
-/// What is said at the end.
+/// How a lease ends.
 ///
 /// ```
 /// use tollgate::limiter::{LeaseEnd, TicketEnd};
@@ -64,7 +64,7 @@ impl LimiterLease<'_> {
     #[inline]
     pub fn settle<D: AsDemand>(mut self, usage: D) -> Reply<'static, Result<(), LeaseError>> {
         if !self.is_of_this_process() {
-            return self.let_go();
+            return self.drop_copy();
         }
         if self.extra.is_none() && self.settle_pinned(&usage) {
             return Reply::ready(Ok(()));
@@ -99,7 +99,7 @@ impl LimiterLease<'_> {
 
     fn report_at(&mut self, resource: usize, usage: &impl AsDemand) -> Result<(), LeaseError> {
         let bad = usage.bad_amount();
-        // An invalid amount reads as 0. Beside one, a 0 says nothing, and what was reserved stays charged.
+        // An invalid amount reads as 0. Beside one, a 0 is ignored, and the reservation stays charged.
         let parts =
             (0..usage.len()).map(|index| usage.part(index)).filter(|part| part.1 > 0 || bad.is_none());
         let noted = self.note(
@@ -147,7 +147,7 @@ impl LimiterLease<'_> {
         self.note(resource, by, |reserved, before, amount| (before + amount).max(-reserved))
     }
 
-    /// Notes what `change` makes of what was reserved, noted before, and said.
+    /// Notes `change(reserved, difference noted before, amount)` for each name.
     fn note<'n>(
         &mut self,
         resource: usize,
@@ -189,23 +189,23 @@ impl LimiterLease<'_> {
         self.finish(LeaseEnd::Cancel)
     }
 
-    /// Lets go of a copy in a process that was forked off, with nothing ended.
+    /// Drops a copy in a forked process, with nothing ended.
     #[cold]
-    fn let_go(mut self) -> Reply<'static, Result<(), LeaseError>> {
+    fn drop_copy(mut self) -> Reply<'static, Result<(), LeaseError>> {
         self.is_open = false;
         Reply::ready(Ok(()))
     }
 
     fn finish(mut self, ending: LeaseEnd) -> Reply<'static, Result<(), LeaseError>> {
         if !self.is_of_this_process() {
-            return self.let_go();
+            return self.drop_copy();
         }
         self.is_open = false;
         self.stop_beating();
-        if self.end_pinned(ending) || self.end_here(ending) {
+        if self.end_pinned(ending) || self.end_local(ending) {
             return Reply::ready(Ok(()));
         }
-        // No store remembers calls for as long as a ticket can be redeemed, so a ticket ends with a record.
+        // No store deduplicates calls for as long as a ticket can be redeemed, so a ticket ends with a record.
         if self.as_stored().is_some_and(|stored| stored.ticket.is_some()) {
             let ended = self.end_once(ending);
             return Reply::eager(async move { ended.await.map(drop) });
@@ -241,7 +241,7 @@ impl LimiterLease<'_> {
         let call = |(index, steps)| Transaction { id: stored.id_of(index), steps, metered: true };
         let calls: Vec<Transaction<'_>> = steps.iter().map(Vec::as_slice).enumerate().map(call).collect();
         let mut rest = calls.as_slice();
-        // That a ticket has ended is to be remembered though there is nothing to settle, and before the rest is settled.
+        // The end of a ticket is recorded even if there is nothing to settle, and before the rest is settled.
         if let Some((first, others)) = calls.split_first().filter(|_| !writes.is_empty()) {
             shared.store.bounded(shared.store.backend.apply_with(first, &writes)).await?;
             rest = others;
@@ -251,13 +251,13 @@ impl LimiterLease<'_> {
         let says = |call: &&Transaction<'_>| !call.steps.is_empty() || stored.ticket.is_some();
         let sent = rest.iter().filter(says).map(|call| shared.store.bounded(store.apply(call)));
         let ended = join_all(sent.collect()).await.into_iter().find_map(Result::err);
-        groups.for_each(|(group, used)| tell(&shared, group, used));
+        groups.for_each(|(group, used)| report_difference(&shared, group, used));
         ended.map_or(Ok(()), |error| Err(error.into()))
     }
 
     /// Ends a lease on buckets that are all in this process, with nothing in between. `false`, with nothing changed, if
     /// they are not.
-    fn end_here(&mut self, ending: LeaseEnd) -> bool {
+    fn end_local(&mut self, ending: LeaseEnd) -> bool {
         let shared = self.shared().clone();
         self.as_stored();
         let LimiterGrant::Stored(stored) = &self.grant else { return false };
@@ -267,8 +267,8 @@ impl LimiterLease<'_> {
         let deltas = self.extra.as_ref().map(|extra| &extra.deltas);
         for (index, group) in stored.groups.iter().enumerate() {
             let used = used_of(group, deltas.filter(|_| index == 0), ending);
-            group.iter().zip(&used).for_each(|(held, used)| settle_here(&shared, stored, held, used));
-            tell(&shared, group, &used);
+            group.iter().zip(&used).for_each(|(held, used)| settle_local(&shared, stored, held, used));
+            report_difference(&shared, group, &used);
         }
         true
     }
@@ -287,17 +287,17 @@ impl LimiterLease<'_> {
         self.end_detached(ending);
     }
 
-    /// Cancels the lease from where nothing can wait.
+    /// Cancels the lease without waiting: the store is called in the background.
     pub(crate) fn cancel_detached(&mut self) {
         if std::mem::take(&mut self.is_open) && self.is_of_this_process() {
             self.end_detached(LeaseEnd::Cancel);
         }
     }
 
-    /// Ends the lease. Never blocks: what has to be sent is sent in the background.
+    /// Ends the lease without waiting: the store is called in the background.
     fn end_detached(&mut self, ending: LeaseEnd) {
         self.stop_beating();
-        if self.end_pinned(ending) || self.end_here(ending) {
+        if self.end_pinned(ending) || self.end_local(ending) {
             return;
         }
         let extra = self.extra.take().unwrap_or_default();
@@ -310,7 +310,7 @@ impl LimiterLease<'_> {
                 let call = Transaction { id: stored.id_of(index), steps: &steps, metered: true };
                 shared.store.store_of(stored.is_local).apply_detached(&call);
             }
-            tell(&shared, group, &used);
+            report_difference(&shared, group, &used);
         }
     }
 }
@@ -354,7 +354,7 @@ impl StoredGrant {
 }
 
 /// Settles one bucket that is in this process.
-fn settle_here(shared: &LimiterShared, stored: &StoredGrant, held: &HeldTake, used: &[u64]) {
+fn settle_local(shared: &LimiterShared, stored: &StoredGrant, held: &HeldTake, used: &[u64]) {
     let HeldTake { planned, at, pin: Some(pin) } = held else { return };
     let (differs, holds) = (planned.costs.amounts() != used, planned.holds_resources());
     if !differs && !holds {
@@ -370,7 +370,7 @@ fn settle_here(shared: &LimiterShared, stored: &StoredGrant, held: &HeldTake, us
     shared.store.backend.wait_queues().notify_settled(&planned.place(&shared.store.namespace), &usage);
 }
 
-/// What was used of each limit of each bucket.
+/// Returns the usage of each limit of each bucket.
 fn used_of(group: &[HeldTake], deltas: Option<&Deltas>, ending: LeaseEnd) -> Vec<Vec<u64>> {
     let of_limit = |held: &HeldTake, index: usize| {
         let reserved = i128::from(held.planned.costs.amount(index));
@@ -385,7 +385,7 @@ fn used_of(group: &[HeldTake], deltas: Option<&Deltas>, ending: LeaseEnd) -> Vec
     group.iter().map(of_bucket).collect()
 }
 
-/// The steps that settle what was used, where there is anything to settle.
+/// Returns the steps that settle the usage, where there is anything to settle.
 fn settlements<'s>(
     shared: &'s LimiterShared,
     stored: &'s StoredGrant,
@@ -404,8 +404,8 @@ fn settlements<'s>(
     group.iter().zip(used).filter(settles).map(step).collect()
 }
 
-/// Reports what was given back and what was used beyond, of the entity itself.
-fn tell(shared: &LimiterShared, group: &[HeldTake], used: &[Vec<u64>]) {
+/// Reports refunds and over-use of the entity itself.
+fn report_difference(shared: &LimiterShared, group: &[HeldTake], used: &[Vec<u64>]) {
     let Some((held, used)) = group.first().zip(used.first()) else { return };
     let limits = held.planned.limits().iter().enumerate().filter(|(_, limit)| !limit.is_resource());
     for (index, limit) in limits {

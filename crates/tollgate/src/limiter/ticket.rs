@@ -1,4 +1,4 @@
-//! Tickets: leases that outlive the process that took them.
+//! Tickets: leases that outlive the process that took them, as text.
 //!
 //! A shell that acquires, works and settles is three processes; so is a client of a server, from the server's side. What
 //! was taken is written as text, which any process that has it can settle, once. The namespace seals the text
@@ -32,10 +32,10 @@ const UNSEALED_FORMS: [&str; 2] = ["tg1+", "tg2+"];
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum TicketError {
-    /// What it holds would be taken from it as soon as its process is gone.
+    /// Its resources would be freed when its process ends.
     #[error("the lease holds resources for this process; acquire it with detached(ttl) to hand it on")]
     Held,
-    /// It holds nothing of the store, which was away.
+    /// It holds nothing of the store, which was unavailable.
     #[error("the lease is degraded, so there is nothing to hand on")]
     Degraded,
     /// The text is no ticket.
@@ -97,7 +97,7 @@ pub enum TicketEnd {
     Before,
 }
 
-/// What a ticket has beside what was taken.
+/// The identity and expiry of a ticket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Ticket {
     /// With it, the ticket ends once, however many try.
@@ -199,7 +199,7 @@ impl<'a> LimiterLease<'a> {
             }
             Err(_) => return Ok(TicketEnd::Before),
         }
-        // The store answers a call that it remembers as it did at first; so the record tells who made it.
+        // The store answers a repeated call as the first time; only the record tells which caller made it.
         let found = shared.store.backend.get_many(record.as_slice());
         let found = shared.store.bounded(found).await.map_err(|error| match error {
             RecordsError::Store(error) => error,
@@ -237,7 +237,7 @@ impl Limiter {
             }
             stored.ticket = Some(ticket);
             let mut lease = LimiterLease::stored(self, stored, None);
-            // The ticket is still out there: only an ending that is said may end it.
+            // Other processes may have the ticket: only an explicit end may end it.
             lease.close();
             Ok(lease)
         })

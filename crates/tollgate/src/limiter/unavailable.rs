@@ -26,7 +26,7 @@ impl Limiter {
     pub(super) fn fall_back(&self, request: &LimiterRequest<'_>) -> Option<LimiterLease<'_>> {
         let lease = match self.0.policy(request) {
             OnUnavailable::Allow => LimiterLease::nothing(self),
-            OnUnavailable::Local => self.take_locally(request)?,
+            OnUnavailable::Local => self.take_local_share(request)?,
             _ => return None,
         };
         self.0.reporter.report(&Event::Degraded);
@@ -35,8 +35,8 @@ impl Limiter {
 
     /// Takes from buckets of this process, at a share of the limits that were cached last; `None` if they deny it or if no
     /// limits are cached.
-    fn take_locally(&self, request: &LimiterRequest<'_>) -> Option<LimiterLease<'_>> {
-        let plan = self.plan_locally(request)?;
+    fn take_local_share(&self, request: &LimiterRequest<'_>) -> Option<LimiterLease<'_>> {
+        let plan = self.plan_local_share(request)?;
         let store = &self.0.store;
         let steps: Vec<Step<'_>> = plan.iter().map(|planned| planned.takes().step(store, None)).collect();
         let call = Transaction { id: None, steps: &steps, metered: false };
@@ -48,7 +48,7 @@ impl Limiter {
         }
     }
 
-    fn plan_locally(&self, request: &LimiterRequest<'_>) -> Option<Vec<PlannedTake>> {
+    fn plan_local_share(&self, request: &LimiterRequest<'_>) -> Option<Vec<PlannedTake>> {
         let mut plan = Vec::new();
         for (resource, (name, demand)) in request.demands.iter().enumerate() {
             let given = request.limits.filter(|_| resource == 0);

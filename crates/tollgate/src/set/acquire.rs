@@ -40,8 +40,8 @@ pub struct Acquiring<'a> {
 }
 
 enum WaitingIn<'a> {
-    Here(tollgate_store::WaitFuture<'a>),
-    There(Reply<'a, Result<Lease<'a>, AcquireError>>),
+    Cell(tollgate_store::WaitFuture<'a>),
+    Store(Reply<'a, Result<Lease<'a>, AcquireError>>),
     Failed(Option<AcquireError>),
 }
 
@@ -53,7 +53,7 @@ impl<'a, D: AsDemand> TryAcquire<'a, LimitSet, D> {
     /// As [`LimitSet::try_acquire`].
     #[inline]
     pub fn wait(self) -> Result<Attempt<Lease<'a>>, AcquireError> {
-        match self.source.home() {
+        match self.source.backing() {
             Backing::Local(cell) => self.source.try_local(cell, &self.demand, self.priority),
             Backing::Stored(remote) => self.source.try_stored(remote, &self.demand, self.priority).wait(),
         }
@@ -66,7 +66,7 @@ impl<'a, D: AsDemand> IntoFuture for TryAcquire<'a, LimitSet, D> {
 
     #[inline]
     fn into_future(self) -> Self::IntoFuture {
-        match self.source.home() {
+        match self.source.backing() {
             Backing::Local(cell) => Reply::ready(self.source.try_local(cell, &self.demand, self.priority)),
             Backing::Stored(remote) => self.source.try_stored(remote, &self.demand, self.priority),
         }
@@ -81,9 +81,9 @@ impl<'a, D: AsDemand> Acquire<'a, LimitSet, D> {
     /// As [`LimitSet::acquire`].
     #[inline]
     pub fn wait(self) -> Result<Lease<'a>, AcquireError> {
-        let cell = match self.source.home() {
+        let cell = match self.source.backing() {
             Backing::Local(cell) => cell,
-            Backing::Stored(remote) => return self.wait_there(remote),
+            Backing::Stored(remote) => return self.wait_stored(remote),
         };
         // Mostly there is no need to wait. Otherwise the queue looks again, and knows what to do.
         match self.source.try_fast(cell, &self.demand)? {
@@ -107,16 +107,16 @@ impl<'a, D: AsDemand> Acquire<'a, LimitSet, D> {
     }
 
     #[cold]
-    fn wait_there(&self, remote: &'a StoredBacking) -> Result<Lease<'a>, AcquireError> {
-        self.ask_there(remote).wait()
+    fn wait_stored(&self, remote: &'a StoredBacking) -> Result<Lease<'a>, AcquireError> {
+        self.acquire_in_store(remote).wait()
     }
 
-    fn ask_there(&self, remote: &'a StoredBacking) -> Reply<'a, Result<Lease<'a>, AcquireError>> {
+    fn acquire_in_store(&self, remote: &'a StoredBacking) -> Reply<'a, Result<Lease<'a>, AcquireError>> {
         let (set, wanted) = (self.source, Demand::copy_of(&self.demand));
-        let patience = self.wait.policy(remote.clock(), set.0.waiters_max);
+        let policy = self.wait.policy(remote.clock(), set.0.waiters_max);
         let since = remote.clock().now();
         Reply::later(async move {
-            match set.acquire_stored(remote, wanted, patience).await? {
+            match set.acquire_stored(remote, wanted, policy).await? {
                 Attempt::Admitted(lease) => Ok(lease),
                 Attempt::Denied(denial) => {
                     let waited = remote.clock().now().since(since).to_duration();
@@ -145,16 +145,20 @@ impl<'a, D: AsDemand> IntoFuture for Acquire<'a, LimitSet, D> {
 
     fn into_future(self) -> Acquiring<'a> {
         let set = self.source;
-        let cell = match set.home() {
+        let cell = match set.backing() {
             Backing::Local(cell) => cell,
             Backing::Stored(remote) => {
-                return Acquiring { set, holder: None, waiting: WaitingIn::There(self.ask_there(remote)) };
+                return Acquiring {
+                    set,
+                    holder: None,
+                    waiting: WaitingIn::Store(self.acquire_in_store(remote)),
+                };
             }
         };
         let costs = set.costs_of(&self.demand);
         let holder = set.next_holder();
         let waiting = match costs {
-            Ok(costs) => WaitingIn::Here(self.request(cell, costs, holder)),
+            Ok(costs) => WaitingIn::Cell(self.request(cell, costs, holder)),
             Err(error) => WaitingIn::Failed(Some(error.into())),
         };
         Acquiring { set, holder, waiting }
@@ -167,10 +171,10 @@ impl<'a> Future for Acquiring<'a> {
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
         let (set, holder) = (self.set, self.holder);
         match &mut self.waiting {
-            WaitingIn::Here(waiting) => {
+            WaitingIn::Cell(waiting) => {
                 Pin::new(waiting).poll(context).map(|granted| admit(set, holder, granted))
             }
-            WaitingIn::There(reply) => Pin::new(reply).poll(context),
+            WaitingIn::Store(reply) => Pin::new(reply).poll(context),
             WaitingIn::Failed(error) => {
                 Poll::Ready(Err(error.take().expect("a finished future is not polled again")))
             }

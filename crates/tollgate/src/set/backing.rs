@@ -1,4 +1,4 @@
-//! Where a set lives.
+//! Where a set is: in this process, or in a store.
 
 use std::sync::Arc;
 
@@ -15,26 +15,26 @@ pub(crate) enum Backing<'a> {
     Stored(&'a StoredBacking),
 }
 
-/// What a set keeps of where it lives. Decided once, when the set is built.
+/// Where the bucket of a set is. Decided once, when the set is built.
 pub(super) enum SetAddress {
     /// A process that was forked off has a bucket of its own, which begins as that of its parent stood.
-    Here(PerProcess<Arc<BucketCell>>),
-    There(Box<StoredBacking>),
+    Local(PerProcess<Arc<BucketCell>>),
+    Stored(Box<StoredBacking>),
 }
 
 impl SetAddress {
-    pub(super) fn here(cell: Arc<BucketCell>) -> SetAddress {
-        SetAddress::Here(PerProcess::of(generation().into(), cell))
+    pub(super) fn local(cell: Arc<BucketCell>) -> SetAddress {
+        SetAddress::Local(PerProcess::of(generation().into(), cell))
     }
 
     /// Where the bucket is for this process. `limits` are those that the set was built with.
     #[inline(always)]
-    pub(super) fn home(&self, limits: &Limits) -> Backing<'_> {
+    pub(super) fn backing(&self, limits: &Limits) -> Backing<'_> {
         match self {
-            SetAddress::Here(cells) => Backing::Local(cells.get_or(generation().into(), |parent| {
+            SetAddress::Local(cells) => Backing::Local(cells.get_or(generation().into(), |parent| {
                 parent.of_a_fork().unwrap_or_else(|| super::fresh_cell(limits))
             })),
-            SetAddress::There(remote) => Backing::Stored(remote),
+            SetAddress::Stored(remote) => Backing::Stored(remote),
         }
     }
 }

@@ -157,7 +157,7 @@ impl LimitSetBuilder {
         self
     }
 
-    /// What to do while the store is away. By default to block: what is asked is an error then.
+    /// Sets what to do while the store is unavailable. By default to block: calls fail with an error.
     pub fn on_unavailable(mut self, policy: OnUnavailable) -> LimitSetBuilder {
         self.settings.on_unavailable = policy;
         self
@@ -177,7 +177,7 @@ impl LimitSetBuilder {
         self
     }
 
-    /// Who says that the holder of a resource in a store lives. By default the lease itself.
+    /// Sets who sends heartbeats for a lease on a set in a store. By default the lease itself.
     pub fn heartbeats(mut self, heartbeats: Heartbeats) -> LimitSetBuilder {
         self.settings.heartbeats = heartbeats;
         self
@@ -209,7 +209,7 @@ impl LimitSetBuilder {
         LimitSetBuilder { skips_unknown: true, ..self }
     }
 
-    /// What happens to a lease that is dropped without a word.
+    /// Sets what happens to a lease that is dropped without an end.
     pub fn on_drop(self, on_drop: OnDrop) -> LimitSetBuilder {
         LimitSetBuilder { on_drop, ..self }
     }
@@ -221,7 +221,7 @@ impl LimitSetBuilder {
         LimitSetBuilder { lease_ttl: Some(ttl), ..self }
     }
 
-    /// How many may wait before another is turned away.
+    /// Sets how many callers may wait. Further ones get an error.
     pub fn waiters_max(self, waiters_max: usize) -> LimitSetBuilder {
         LimitSetBuilder { waiters_max, ..self }
     }
@@ -241,8 +241,8 @@ impl LimitSetBuilder {
         }
         let ends_leases = limits.have_resources() || self.on_drop == OnDrop::Refund;
         let lease_ttl = self.lease_ttl.map(Span::covering);
-        let (home, clock, lease_ttl) = match self.store {
-            None => (SetAddress::here(fresh_cell(&limits)), self.clock, lease_ttl),
+        let (address, clock, lease_ttl) = match self.store {
+            None => (SetAddress::local(fresh_cell(&limits)), self.clock, lease_ttl),
             Some(store) => {
                 limits.check_storable()?;
                 if self.name.is_empty() {
@@ -255,11 +255,11 @@ impl LimitSetBuilder {
                 let (clock, outlives_holders) = (store.clock().clone(), store.reach() != Reach::Process);
                 let remote = StoredBacking::new(store, &self.namespace, &self.name, named, self.settings);
                 let usual = outlives_holders.then(|| Span::covering(LEASE_TTL));
-                (SetAddress::There(Box::new(remote)), clock, lease_ttl.or(usual))
+                (SetAddress::Stored(Box::new(remote)), clock, lease_ttl.or(usual))
             }
         };
         Ok(LimitSet(Arc::new(SetShared {
-            home,
+            address,
             ends_leases,
             names: limits,
             clock,

@@ -3,8 +3,6 @@
 mod acquire;
 mod backing;
 mod builder;
-#[cfg(feature = "conformance")]
-pub mod conformance;
 mod remote;
 mod stored;
 
@@ -69,7 +67,7 @@ pub use stored::{StoredSet, StoredSets};
 pub struct LimitSet(Arc<SetShared>);
 
 struct SetShared {
-    home: SetAddress,
+    address: SetAddress,
     /// Names and places never change in this process; the numbers in force are the cell's.
     names: Limits,
     clock: Clock,
@@ -77,7 +75,7 @@ struct SetShared {
     reporter: Reporter,
     skips_unknown: bool,
     on_drop: OnDrop,
-    /// Whether a lease that is dropped without a word has anything to end.
+    /// Whether a lease that is dropped has anything to end.
     ends_leases: bool,
     lease_ttl: Option<Span>,
     holders: AtomicU64,
@@ -86,7 +84,7 @@ struct SetShared {
     changing: Mutex<()>,
 }
 
-/// What came of a demand that is not an ordinary one.
+/// A demand that the fast path did not finish.
 enum Uncommon {
     /// Nothing yet.
     Unasked,
@@ -147,7 +145,7 @@ impl LimitSet {
         LimitSetBuilder::default()
     }
 
-    /// Takes the demand now, or says why not and when. Never waits, and never overtakes those who do.
+    /// Takes the demand now, or denies it with the wait. Never waits, and never overtakes waiters.
     ///
     /// # Errors
     ///
@@ -196,8 +194,8 @@ impl LimitSet {
         demand: &impl AsDemand,
         priority: Priority,
     ) -> Reply<'a, Result<Attempt<Lease<'a>>, AcquireError>> {
-        let patience = WaitPolicy::at_once(priority);
-        Reply::later(self.acquire_stored(remote, Demand::copy_of(demand), patience))
+        let policy = WaitPolicy::at_once(priority);
+        Reply::later(self.acquire_stored(remote, Demand::copy_of(demand), policy))
     }
 
     /// Takes the demand if it is an ordinary one: of few limits in this process that have no waiter, with nothing that
@@ -289,7 +287,7 @@ impl LimitSet {
     ///
     /// [`AcquireError::Demand`] as for [`try_acquire`](LimitSet::try_acquire), and [`AcquireError::Store`].
     pub fn ready(&self, demand: impl AsDemand) -> Reply<'_, Result<Ready, AcquireError>> {
-        match self.home() {
+        match self.backing() {
             Backing::Local(cell) => Reply::ready(self.ready_here(cell, &demand)),
             Backing::Stored(remote) => {
                 let wanted = Demand::copy_of(&demand);
@@ -311,7 +309,7 @@ impl LimitSet {
     ///
     /// The store could not answer. A set in this process always does.
     pub fn peek(&self) -> Reply<'_, Result<SetStatus, StoreError>> {
-        match self.home() {
+        match self.backing() {
             Backing::Local(cell) => {
                 let (limits, waiting, cooling_until) = cell.snapshot(&self.0.clock);
                 Reply::ready(Ok(SetStatus { limits, waiting, cooling_until }))
@@ -323,7 +321,7 @@ impl LimitSet {
     /// The limits in force; of a set in a store, those that all programs which opened it have named, as far as they are
     /// cached here.
     pub fn limits(&self) -> Limits {
-        match self.home() {
+        match self.backing() {
             Backing::Local(cell) => cell.limits(),
             Backing::Stored(remote) => remote.in_force().limits.without_cooldown(),
         }
@@ -369,7 +367,7 @@ impl LimitSet {
             Ok(limit) => limit,
             Err(error) => return Reply::ready(Err(LimitsError::from(error).into())),
         };
-        match self.home() {
+        match self.backing() {
             Backing::Local(cell) => Reply::ready(self.replace_here(cell, limit).map_err(ReplaceError::from)),
             Backing::Stored(remote) => Reply::eager(remote.replace(limit)),
         }
@@ -406,7 +404,7 @@ impl LimitSet {
     ///
     /// There is no limit of that name, or the store did not answer.
     pub fn remove(&self, limit: &str) -> Reply<'_, Result<(), ReplaceError>> {
-        match self.home() {
+        match self.backing() {
             Backing::Local(cell) => Reply::ready(self.remove_here(cell, limit).map_err(ReplaceError::from)),
             Backing::Stored(remote) => Reply::eager(remote.remove(limit.into())),
         }
@@ -433,7 +431,7 @@ impl LimitSet {
     /// The store could not answer.
     pub fn cool_down(&self, duration: Duration) -> Reply<'_, Result<(), StoreError>> {
         let span = Span::covering(duration);
-        match self.home() {
+        match self.backing() {
             Backing::Local(cell) => {
                 let now = self.0.clock.now();
                 let until = now + span;
@@ -463,7 +461,7 @@ impl LimitSet {
     ///
     /// The store could not answer.
     pub fn end_cool_down(&self) -> Reply<'_, Result<(), StoreError>> {
-        match self.home() {
+        match self.backing() {
             Backing::Local(cell) => {
                 cell.end_cool_down(&self.0.clock);
                 Reply::ready(Ok(()))
@@ -475,7 +473,7 @@ impl LimitSet {
     /// Who shares the set, if they open it: the threads and tasks of this process, or all processes that reach its
     /// store.
     pub fn reach(&self) -> Reach {
-        match self.home() {
+        match self.backing() {
             Backing::Local(_) => Reach::Process,
             Backing::Stored(remote) => remote.store.backend.reach(),
         }
@@ -483,7 +481,7 @@ impl LimitSet {
 
     /// Its name in its store; `None` for a set in this process.
     pub fn name(&self) -> Option<&str> {
-        match self.home() {
+        match self.backing() {
             Backing::Local(_) => None,
             Backing::Stored(remote) => Some(&remote.name),
         }
@@ -491,7 +489,7 @@ impl LimitSet {
 
     /// Returns whether it is in a store and cooling, as far as that is cached: one that need not be asked first.
     pub(crate) fn is_said_to_cool(&self) -> bool {
-        match self.home() {
+        match self.backing() {
             Backing::Local(_) => false,
             Backing::Stored(remote) => remote.is_cooling(),
         }
@@ -499,13 +497,13 @@ impl LimitSet {
 
     /// How many wait, of those that this process knows of.
     pub(crate) fn waiting(&self) -> usize {
-        match self.home() {
+        match self.backing() {
             Backing::Local(cell) => cell.snapshot(&self.0.clock).1,
             Backing::Stored(remote) => remote.waiting(),
         }
     }
 
-    /// What the set says about itself.
+    /// Returns the config of the set.
     pub fn config(&self) -> &Config {
         &self.0.config
     }
@@ -517,8 +515,8 @@ impl LimitSet {
     }
 
     #[inline(always)]
-    pub(crate) fn home(&self) -> Backing<'_> {
-        self.0.home.home(&self.0.names)
+    pub(crate) fn backing(&self) -> Backing<'_> {
+        self.0.address.backing(&self.0.names)
     }
 
     pub(crate) fn lease_ttl(&self) -> Option<Span> {
@@ -564,7 +562,7 @@ impl LimitSet {
         Some(LeaseTerm { holder: holder?.get().into(), ttl: self.0.lease_ttl? })
     }
 
-    /// Whether a lease that is dropped without a word has anything to end.
+    /// Whether a lease that is dropped has anything to end.
     #[inline]
     pub(crate) fn ends_leases(&self) -> bool {
         self.0.ends_leases

@@ -123,7 +123,7 @@ impl StoredSets {
         let page = self.store.query(&query).await.map_err(store_error)?;
         let sets: Result<Vec<SharedSet>, CatalogError> =
             page.items.iter().map(SharedSet::of_record).collect();
-        let mut items = self.stand(&sets.map_err(unreadable)?).await?;
+        let mut items = self.statuses(&sets.map_err(unreadable)?).await?;
         if let Some(Cursor(rest)) = page.next {
             return Ok(Page { items, next: Some(Cursor::of(&[RECORDED, &rest])) });
         }
@@ -155,7 +155,7 @@ impl StoredSets {
     }
 
     /// How sets stand under the limits that their records say: one that has no bucket is full.
-    async fn stand(&self, sets: &[SharedSet]) -> Result<Vec<StoredSet>, StoreError> {
+    async fn statuses(&self, sets: &[SharedSet]) -> Result<Vec<StoredSet>, StoreError> {
         let mut stored = Vec::new();
         for sets in sets.chunks(GETS_MAX) {
             let places: Vec<SetPlace> = sets.iter().map(SetPlace::of).collect();
@@ -181,7 +181,7 @@ impl StoredSets {
             let records = self.store.get_many(&keys).await.map_err(store_error)?;
             if let Some(record) = records.into_iter().next().flatten() {
                 let set = SharedSet::of_record(&record).map_err(unreadable)?;
-                return Ok(self.stand(&[set]).await?.into_iter().next());
+                return Ok(self.statuses(&[set]).await?.into_iter().next());
             }
             let scope = Scope::Bucket(name, KIND);
             let page = self.store.buckets(&self.namespace, scope, None, 1).await?;

@@ -80,13 +80,13 @@ where
         Reply::later(async move {
             let (_, total) = inputs.size_hint();
             let mut tally = JobTally { done: 0, failed: 0, total };
-            progress.tell(tally);
+            progress.observe(tally);
             let mut completed = self.as_completed(inputs);
             let mut results = BTreeMap::new();
             while let Some((number, result)) = completed.next_result().await {
                 tally.done += 1;
                 tally.failed += usize::from(result.is_err());
-                progress.tell(tally);
+                progress.observe(tally);
                 results.insert(number, result);
             }
             results.into_values().collect()

@@ -1,4 +1,4 @@
-//! What the workers of a pool are limited by.
+//! The limits of the workers of a pool.
 
 use tollgate_core::{Limit, LimitBuilder, LimitsError};
 use tollgate_store::Reach;

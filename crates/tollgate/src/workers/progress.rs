@@ -48,11 +48,11 @@ pub struct JobTally {
 /// ```
 pub trait ProgressObserver {
     /// So far it has come.
-    fn tell(&mut self, tally: JobTally);
+    fn observe(&mut self, tally: JobTally);
 }
 
 impl<F: FnMut(JobTally)> ProgressObserver for F {
-    fn tell(&mut self, tally: JobTally) {
+    fn observe(&mut self, tally: JobTally) {
         self(tally);
     }
 }
@@ -91,7 +91,7 @@ impl<W: Write> Bar<W> {
 }
 
 impl<W: Write> ProgressObserver for Bar<W> {
-    fn tell(&mut self, tally: JobTally) {
+    fn observe(&mut self, tally: JobTally) {
         let Some(out) = &mut self.out else { return };
         let line = line(tally);
         // What looks the same need not be drawn again.
@@ -120,7 +120,7 @@ mod tests {
     fn a_bar_fills_up_and_says_what_failed() {
         let mut bar = Bar::on(Vec::new());
         for done in [0, 1, 1, 2] {
-            bar.tell(JobTally { done, failed: usize::from(done == 2), total: Some(2) });
+            bar.observe(JobTally { done, failed: usize::from(done == 2), total: Some(2) });
         }
         let drawn = String::from_utf8(bar.out.expect("it is drawn on")).expect("it is text");
         let full = "#".repeat(30);

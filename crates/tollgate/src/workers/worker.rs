@@ -1,4 +1,4 @@
-//! What a job knows of the worker that does it.
+//! A job's view of the worker that runs it.
 
 use std::fmt;
 use std::sync::Arc;

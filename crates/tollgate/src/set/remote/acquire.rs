@@ -4,7 +4,7 @@ use tollgate_core::{Costs, Demand, Denial};
 use tollgate_store::{LeaseTerm, StepOutcome, StoreError};
 
 use super::{InForce, StoredBacking};
-use crate::admission::{Admitted, Decision, DeniedPlan, Planner, Takes, WaitPolicy, admit};
+use crate::admission::{AdmittedPlan, Decision, DeniedPlan, Planner, Takes, WaitPolicy, admit};
 use crate::lease::Grant;
 use crate::set::LimitSet;
 use crate::{AcquireError, Attempt, Event, Lease};
@@ -53,7 +53,7 @@ impl Planner for SetPlanner<'_, '_> {
     }
 
     fn observe(&self, denials: &[Denial]) {
-        self.remote.hear_cooling(denials.first().and_then(Denial::cooling_until));
+        self.remote.cache_cooldown(denials.first().and_then(Denial::cooling_until));
     }
 }
 
@@ -86,14 +86,18 @@ impl LimitSet {
         remote.store.health.or_fall_back(remote.clock(), answer, is_unavailable, fall_back).await
     }
 
-    fn admit_stored<'a>(&'a self, planner: &SetPlanner<'a, '_>, admitted: Admitted<SetPlan>) -> Lease<'a> {
+    fn admit_stored<'a>(
+        &'a self,
+        planner: &SetPlanner<'a, '_>,
+        admitted: AdmittedPlan<SetPlan>,
+    ) -> Lease<'a> {
         admitted.report(self.reporter(), &admitted.remarks(&planner.takes(&admitted.plan)));
-        let Admitted { plan: SetPlan { in_force, costs }, outcomes, term, waited, .. } = admitted;
+        let AdmittedPlan { plan: SetPlan { in_force, costs }, outcomes, term, waited, .. } = admitted;
         let at = match outcomes.first() {
             Some(StepOutcome::Taken(taken)) => taken.at,
             _ => planner.remote.clock().now(),
         };
-        Lease::there(self, at, costs, waited, Grant::new(self, planner.remote, in_force, term))
+        Lease::stored(self, at, costs, waited, Grant::new(self, planner.remote, in_force, term))
     }
 
     fn deny_stored<'a>(&'a self, denied: DeniedPlan<SetPlan>) -> Result<Attempt<Lease<'a>>, AcquireError> {

@@ -1,4 +1,4 @@
-//! How a set in a store stands.
+//! The status of a set in a store.
 
 use tollgate_core::{Costs, Demand, Denial, Limits, Ready};
 use tollgate_store::{Priority, StoreError};
@@ -14,11 +14,11 @@ impl StoredBacking {
         let answers = self.store.ask(&[Takes { bucket: &self.key, limits, costs }]).await?;
         let answer = answers.into_iter().next();
         let answer = answer.ok_or_else(|| StoreError::BadCall("the store did not answer a take".into()))?;
-        self.hear_cooling(answer.cooling_until());
+        self.cache_cooldown(answer.cooling_until());
         Ok(answer)
     }
 
-    /// How every limit stands.
+    /// Returns the status of every limit.
     pub(in crate::set) async fn status(&self) -> Result<SetStatus, StoreError> {
         self.open().await?;
         let limits = self.in_force().limits;
@@ -30,12 +30,12 @@ impl StoredBacking {
         Ok(SetStatus { limits: asked.statuses().collect(), waiting, cooling_until })
     }
 
-    /// How many of this process wait.
+    /// Returns how many callers of this process wait.
     pub(in crate::set) fn waiting(&self) -> usize {
         self.store.backend.wait_queues().waiting_for(&self.store.namespace, &self.key)
     }
 
-    /// When what a newcomer wants would be admitted.
+    /// Returns when the demand of a newcomer would be admitted.
     pub(in crate::set) async fn ready(&self, set: &LimitSet, wanted: &Demand) -> Result<Ready, AcquireError> {
         self.open().await?;
         let in_force = self.in_force();

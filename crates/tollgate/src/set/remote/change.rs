@@ -1,4 +1,4 @@
-//! Changes to a set in a store; all callers that share it see them.
+//! Changes to a set in a store, for all programs that share it.
 
 use tollgate_catalog::SharedSet;
 use tollgate_core::{Costs, Limit, Limits, LimitsError, Span, Usage};
@@ -41,7 +41,7 @@ impl StoredBacking {
             };
             let limits = after.in_force();
             if self.put_in_force(&limits, &before, &after).await? {
-                self.hear(after);
+                self.cache(after);
                 self.store.backend.wait_queues().notify(&Freed::all(&self.store.namespace, &self.key));
                 return Ok(());
             }
@@ -70,7 +70,7 @@ impl StoredBacking {
         }
     }
 
-    /// Begins a cooldown, or extends one. Answers whether that is news here.
+    /// Begins a cooldown, or extends one. Returns whether this process did not know of it.
     pub(in crate::set) async fn cool_down(&self, span: Span) -> Result<bool, StoreError> {
         let limits = self.in_force().limits;
         let (now, none) = (self.clock().now(), Costs::none(limits.len()));
@@ -88,7 +88,7 @@ impl StoredBacking {
         let limits = self.in_force().limits;
         let credit = cooldown_only(&limits);
         self.store.apply(&[self.step(&limits, Op::TopUp(&credit))]).await?;
-        self.hear_cooling(None);
+        self.cache_cooldown(None);
         Ok(())
     }
 }

@@ -50,7 +50,7 @@ pub(in crate::set) enum JoinError {
 
 impl JoinedLimits {
     /// Before anything is cached: what this program names, of no revision.
-    pub(super) fn unheard(namespace: &str, name: &str, named: &NamedLimits) -> JoinedLimits {
+    pub(super) fn of_named(namespace: &str, name: &str, named: &NamedLimits) -> JoinedLimits {
         let in_force = InForce { limits: named.limits.clone(), foreign: 0, is_as_named: true };
         JoinedLimits { set: SharedSet::new(namespace, name), in_force }
     }
@@ -61,7 +61,7 @@ impl JoinedLimits {
             u64::from(named.index(limit.name()).is_none()) << index
         };
         let foreign = limits.iter().enumerate().map(is_foreign).sum();
-        let is_as_named = limits.has_places_of(named);
+        let is_as_named = limits.same_layout(named);
         JoinedLimits { set, in_force: InForce { limits, foreign, is_as_named } }
     }
 }
@@ -85,7 +85,7 @@ impl StoredBacking {
         unknown: impl FnMut(&str) -> Result<(), DemandError>,
     ) -> Result<Costs, DemandError> {
         let costs = self.named.limits.resolve(demand, unknown)?;
-        Ok(if in_force.is_as_named { costs } else { costs.moved(&self.named.limits, &in_force.limits) })
+        Ok(if in_force.is_as_named { costs } else { costs.remapped(&self.named.limits, &in_force.limits) })
     }
 
     /// Joins the limits that this program names to those that others have, unless that is done.
@@ -109,11 +109,11 @@ impl StoredBacking {
                 }
             }
             let Some(next) = next else {
-                self.hear(there);
+                self.cache(there);
                 return Ok(());
             };
             if self.write(&there, &next).await? {
-                self.hear(next);
+                self.cache(next);
                 return Ok(());
             }
         }
@@ -129,7 +129,7 @@ impl StoredBacking {
         refused.filter(|refused| there.revision() <= refused.version()).cloned()
     }
 
-    pub(super) fn hear(&self, set: SharedSet) {
+    pub(super) fn cache(&self, set: SharedSet) {
         let mut known = self.known().lock();
         if set.revision() >= known.set.revision() {
             *known = JoinedLimits::of(set, &self.named.limits);
@@ -210,7 +210,7 @@ impl From<JoinError> for ReplaceError {
     }
 }
 
-/// For those who only look: what the limits are refused for, the store will go on refusing.
+/// For reads: limits that cannot be joined make the store refuse every call.
 impl From<JoinError> for StoreError {
     fn from(error: JoinError) -> StoreError {
         match error {

@@ -59,7 +59,7 @@ impl StoredBacking {
         named: NamedLimits,
         settings: StoredSettings,
     ) -> StoredBacking {
-        let known = Mutex::new(JoinedLimits::unheard(namespace, name, &named));
+        let known = Mutex::new(JoinedLimits::of_named(namespace, name, &named));
         let known = PerProcess::of(generation().into(), known);
         StoredBacking {
             store: StoreClient::new(backend, namespace, settings.timeout),
@@ -82,12 +82,12 @@ impl StoredBacking {
     fn known(&self) -> &Mutex<JoinedLimits> {
         self.known.get_or(generation().into(), |parent| match parent.try_lock() {
             Some(known) => Mutex::new(known.clone()),
-            None => Mutex::new(JoinedLimits::unheard(&self.store.namespace, &self.name, &self.named)),
+            None => Mutex::new(JoinedLimits::of_named(&self.store.namespace, &self.name, &self.named)),
         })
     }
 
     /// Caches until when a cooldown lasts, if one does.
-    fn hear_cooling(&self, until: Option<Tick>) {
+    fn cache_cooldown(&self, until: Option<Tick>) {
         self.cooling.store(until.map_or(0, Tick::as_micros), Ordering::Relaxed);
     }
 

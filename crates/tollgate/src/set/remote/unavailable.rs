@@ -1,4 +1,4 @@
-//! What a set in a store does while the store is away.
+//! Fallback of a set while its store is unavailable.
 
 use tollgate_catalog::OnUnavailable;
 use tollgate_core::{Costs, Demand};
@@ -10,7 +10,7 @@ use crate::set::LimitSet;
 use crate::{AcquireError, Event, Lease};
 
 impl LimitSet {
-    /// What the policy has to offer while the store is away; nothing, if it is to block.
+    /// Returns the lease that the policy offers while the store is unavailable; `None` if it is to block.
     pub(super) fn fall_back<'a>(
         &'a self,
         remote: &'a StoredBacking,
@@ -19,12 +19,12 @@ impl LimitSet {
         let lease = match remote.settings.on_unavailable {
             OnUnavailable::Allow => {
                 let in_force = remote.in_force();
-                // What is wrong with the demand is wrong wherever the store is.
+                // A demand that is not valid is an error, also while the store is unavailable.
                 remote.costs(&in_force, wanted, |name| self.skip_unknown(name))?;
                 let nothing = Costs::none(in_force.limits.len());
-                Lease::there(self, remote.clock().now(), nothing, None, Grant::nothing(in_force))
+                Lease::stored(self, remote.clock().now(), nothing, None, Grant::nothing(in_force))
             }
-            OnUnavailable::Local => match self.take_locally(remote, wanted)? {
+            OnUnavailable::Local => match self.take_local_share(remote, wanted)? {
                 Some(lease) => lease,
                 None => return Ok(None),
             },
@@ -34,8 +34,8 @@ impl LimitSet {
         Ok(Some(lease))
     }
 
-    /// Takes from a bucket of this process, at a share of the limits that were cached last. Nothing, if they refuse.
-    fn take_locally<'a>(
+    /// Takes from a bucket of this process, at a share of the limits that were cached last; `None` if they deny it.
+    fn take_local_share<'a>(
         &'a self,
         remote: &'a StoredBacking,
         wanted: &Demand,
@@ -52,6 +52,6 @@ impl LimitSet {
             .wait();
         let Ok(TxnOutcome::Done(done)) = taken else { return Ok(None) };
         let Some(StepOutcome::Taken(taken)) = done.first() else { return Ok(None) };
-        Ok(Some(Lease::there(self, taken.at, costs.clone(), None, Grant::local(in_force.clone()))))
+        Ok(Some(Lease::stored(self, taken.at, costs.clone(), None, Grant::local(in_force.clone()))))
     }
 }

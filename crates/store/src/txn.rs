@@ -1,0 +1,380 @@
+//! Transactions on stored buckets: every step is decided before anything is changed.
+//!
+//! [`apply`] is for stores that load buckets, decide by the core and write the buckets back. How they load and write is
+//! what they implement of [`BucketTxn`]. The memory store decides on cells that it has locked, with their waiters, and
+//! shares only parts of this.
+
+use tollgate_core::{Costs, Tick};
+
+use crate::records::{Item, ItemKey, RecordsError, Write};
+use crate::usage::{Sums, UsageRetention, Used};
+use crate::{
+    BucketRef, LivenessCache, Op, OpId, Step, StepOutcome, StoreError, StoredBucket, Transaction, TxnOutcome,
+    forgotten_keys, is_forgotten,
+};
+
+/// A bucket, and what was used of it in the current hour if it is metered.
+#[derive(Clone, Debug)]
+pub struct MeteredBucket {
+    /// The bucket under its limits.
+    pub stored: StoredBucket,
+    /// What was used and is in no record yet.
+    pub usage: Option<Sums>,
+}
+
+impl MeteredBucket {
+    /// Makes a bucket of which nothing was used.
+    pub fn fresh(limits: &tollgate_core::Limits) -> MeteredBucket {
+        MeteredBucket { stored: StoredBucket::fresh(limits), usage: None }
+    }
+}
+
+/// The bucket of one step while a transaction works on it.
+#[derive(Debug)]
+pub struct TxnBucket<H> {
+    /// The bucket.
+    pub metered: MeteredBucket,
+    /// What the store needs to write the bucket back. The default is that of a bucket that does not exist yet.
+    pub handle: H,
+    /// Whether the limits of the step are put in force although the transaction is denied.
+    keeps_limits: bool,
+}
+
+impl<H> TxnBucket<H> {
+    /// Makes the bucket of a step from what was loaded.
+    #[inline]
+    pub fn new(metered: MeteredBucket, handle: H) -> TxnBucket<H> {
+        TxnBucket { metered, handle, keeps_limits: false }
+    }
+}
+
+/// One transaction of a store: what [`apply`] reads and writes with. Nothing that it writes is visible to others before the
+/// store commits.
+pub trait BucketTxn {
+    /// Why the transaction ends without an outcome.
+    type Error: From<StoreError> + From<RecordsError>;
+
+    /// What the store needs to write a bucket back.
+    type Handle: Default;
+
+    /// Whether holders of resources may be processes of this host, which live or not whatever the clock says.
+    const SEES_PROCESSES: bool;
+
+    /// Returns what came of the transaction with this id, if it was applied before. By default none was.
+    fn find_outcome(&mut self, id: OpId) -> Result<Option<Vec<StepOutcome>>, Self::Error> {
+        let _ = id;
+        Ok(None)
+    }
+
+    /// Remembers what came of a transaction. By default it does nothing.
+    fn remember_outcome(&mut self, id: OpId, done: &[StepOutcome], now: Tick) -> Result<(), Self::Error> {
+        let _ = (id, done, now);
+        Ok(())
+    }
+
+    /// Returns the time of a transaction with these steps.
+    fn now(&mut self, steps: &[Step<'_>]) -> Result<Tick, Self::Error>;
+
+    /// Returns a bucket, if it exists.
+    fn load(&mut self, place: &BucketRef<'_>) -> Result<Option<TxnBucket<Self::Handle>>, Self::Error>;
+
+    /// Writes a bucket.
+    fn put(
+        &mut self,
+        place: &BucketRef<'_>,
+        bucket: TxnBucket<Self::Handle>,
+        now: Tick,
+    ) -> Result<(), Self::Error>;
+
+    /// Returns whether a namespace was closed: no bucket is made in it any more.
+    fn is_closed(&mut self, namespace: &str) -> Result<bool, Self::Error>;
+
+    /// Returns whether the store may have dropped a bucket since `taken` because it was idle. By default it never does.
+    fn may_have_dropped(&self, taken: Tick, now: Tick) -> bool {
+        let _ = (taken, now);
+        false
+    }
+
+    /// Returns a record, if it exists and has not expired.
+    fn record(&mut self, key: &ItemKey, now: Tick) -> Result<Option<Item>, Self::Error>;
+
+    /// Returns the first write whose tests fail.
+    fn first_failing(&mut self, writes: &[Write], now: Tick) -> Result<Option<usize>, Self::Error> {
+        for (index, write) in writes.iter().enumerate().filter(|(_, write)| !write.tests().is_empty()) {
+            if !write.passes(self.record(write.key(), now)?.as_ref()) {
+                return Ok(Some(index));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Makes the writes of the caller, whose tests have passed.
+    fn write_records(&mut self, writes: &[Write], now: Tick) -> Result<(), Self::Error>;
+
+    /// Makes the writes of usage, which have no tests.
+    fn write_usage(&mut self, writes: &[Write], now: Tick) -> Result<(), Self::Error> {
+        self.write_records(writes, now)
+    }
+
+    /// Returns how long records of usage are kept.
+    fn usage_retention(&self) -> &UsageRetention;
+
+    /// Returns whether the takes are denied even if they fit, because waiters come first. By default they are not.
+    fn is_held_back(&self) -> bool {
+        false
+    }
+
+    /// Called after limits were put in force in a bucket that usage may be counted of.
+    fn limits_changed(&self, place: &BucketRef<'_>, bucket: &mut TxnBucket<Self::Handle>, now: Tick) {
+        let _ = (place, bucket, now);
+    }
+
+    /// Returns what counts as the usage of a step, where that is not what the step itself says.
+    fn usage_override(&self, step: usize) -> Option<Used<'_>> {
+        let _ = step;
+        None
+    }
+
+    /// Counts usage in a bucket. What has to go to the records first is added to `writes`.
+    #[inline]
+    fn count(
+        &self,
+        used: &Used<'_>,
+        bucket: &mut MeteredBucket,
+        place: &BucketRef<'_>,
+        at: Tick,
+        writes: &mut Vec<Write>,
+    ) {
+        used.count(&mut bucket.usage, place, at, self.usage_retention(), writes);
+    }
+}
+
+/// The outcome of a transaction, and when it was applied.
+#[derive(Debug)]
+pub struct Applied {
+    /// The outcome.
+    pub outcome: TxnOutcome,
+    /// Whether a transaction with the same id was applied before, and this is its outcome.
+    pub is_repeat: bool,
+}
+
+/// Applies all steps and makes all writes, or none of them; at most once if the transaction has an id.
+///
+/// If a take is denied, nothing is taken; limits that came with it may be put in force all the same.
+///
+/// # Errors
+///
+/// [`RecordsError::Failed`] if the test of a write fails, [`StoreError::NamespaceGone`] if a bucket would be made in a closed
+/// namespace, and what the store itself meets.
+pub fn apply<T: BucketTxn>(
+    txn: &mut T,
+    call: &Transaction<'_>,
+    writes: &[Write],
+) -> Result<Applied, T::Error> {
+    if let Some(id) = call.id
+        && let Some(done) = txn.find_outcome(id)?
+    {
+        return Ok(Applied { outcome: TxnOutcome::Done(done), is_repeat: true });
+    }
+    let now = txn.now(call.steps)?;
+    let outcome = decide(txn, call, writes, now)?;
+    Ok(Applied { outcome, is_repeat: false })
+}
+
+type TxnBuckets<T> = Vec<Option<TxnBucket<<T as BucketTxn>::Handle>>>;
+
+fn decide<T: BucketTxn>(
+    txn: &mut T,
+    call: &Transaction<'_>,
+    writes: &[Write],
+    now: Tick,
+) -> Result<TxnOutcome, T::Error> {
+    let mut buckets: TxnBuckets<T> = Vec::with_capacity(call.steps.len());
+    let mut liveness = LivenessCache::default();
+    for (index, step) in call.steps.iter().enumerate() {
+        let mut bucket = load_or_make(txn, step, now)?;
+        if let Some(TxnBucket { metered: MeteredBucket { stored, .. }, .. }) = &mut bucket {
+            if T::SEES_PROCESSES {
+                stored.keep_living(now, &mut liveness);
+            }
+            if step.takes().is_some() && stored.is_past(step.place.limits) {
+                return Ok(TxnOutcome::Stale(index));
+            }
+        }
+        buckets.push(bucket);
+    }
+    if let Some(failed) = txn.first_failing(writes, now)? {
+        return Err(RecordsError::Failed(failed).into());
+    }
+    put_limits_in_force(txn, call.steps, &mut buckets, now);
+    if txn.is_held_back() || !fit::<T>(call.steps, &mut buckets, now) {
+        return deny(txn, call.steps, buckets, now);
+    }
+    commit(txn, call, writes, buckets, now)
+}
+
+/// Returns the bucket of a step, or a fresh one if the step charges and none exists.
+#[inline]
+fn load_or_make<T: BucketTxn>(
+    txn: &mut T,
+    step: &Step<'_>,
+    now: Tick,
+) -> Result<Option<TxnBucket<T::Handle>>, T::Error> {
+    let BucketRef { namespace, limits, .. } = step.place;
+    if let Some(bucket) = txn.load(&step.place)? {
+        return Ok(Some(bucket));
+    }
+    if !step.charges() || step.takes().is_none() && !counts_without_bucket(txn, step, now)? {
+        return Ok(None);
+    }
+    if txn.is_closed(namespace)? {
+        return Err(StoreError::NamespaceGone(namespace.into()).into());
+    }
+    Ok(Some(TxnBucket::new(MeteredBucket::fresh(limits), T::Handle::default())))
+}
+
+/// Returns whether a settlement counts although its bucket does not exist: the store dropped it because it was idle, and no
+/// caller has [forgotten](crate::Backend::forget) it.
+fn counts_without_bucket<T: BucketTxn>(txn: &mut T, step: &Step<'_>, now: Tick) -> Result<bool, T::Error> {
+    let BucketRef { namespace, key, .. } = step.place;
+    match (&step.op, key.pair()) {
+        (Op::Settle(_), _) => Ok(true),
+        (Op::SettleExisting(usage), Some((entity, resource))) if txn.may_have_dropped(usage.at, now) => {
+            for key in forgotten_keys(namespace, entity, resource) {
+                if txn.record(&key, now)?.is_some_and(|mark| is_forgotten(&mark, usage.at)) {
+                    return Ok(false);
+                }
+            }
+            Ok(!txn.is_closed(namespace)?)
+        }
+        _ => Ok(false),
+    }
+}
+
+fn put_limits_in_force<T: BucketTxn>(
+    txn: &T,
+    steps: &[Step<'_>],
+    buckets: &mut [Option<TxnBucket<T::Handle>>],
+    now: Tick,
+) {
+    for (step, bucket) in steps.iter().zip(buckets) {
+        if let (Some(_), Some(bucket)) = (step.takes(), bucket) {
+            bucket.keeps_limits = bucket.metered.stored.accepts_limits_of(step);
+            bucket.metered.stored.put_in_force(step.place.limits, now);
+            txn.limits_changed(&step.place, bucket, now);
+        }
+    }
+}
+
+/// Returns whether all takes fit, if need be once the holders are dropped whose processes have ended.
+fn fit<T: BucketTxn>(steps: &[Step<'_>], buckets: &mut [Option<TxnBucket<T::Handle>>], now: Tick) -> bool {
+    all_fit(steps, buckets, now)
+        || T::SEES_PROCESSES && drop_dead(steps, buckets, now) && all_fit(steps, buckets, now)
+}
+
+fn all_fit<H>(steps: &[Step<'_>], buckets: &[Option<TxnBucket<H>>], now: Tick) -> bool {
+    takes(steps, buckets).all(|(costs, stored)| stored.fits(now, costs))
+}
+
+fn takes<'s, H>(
+    steps: &'s [Step<'_>],
+    buckets: &'s [Option<TxnBucket<H>>],
+) -> impl Iterator<Item = (&'s Costs, &'s StoredBucket)> {
+    let steps = steps.iter().zip(buckets);
+    steps.filter_map(|(step, bucket)| Some((step.takes()?, &bucket.as_ref()?.metered.stored)))
+}
+
+/// Drops the holders whose processes have ended from every bucket that is taken from, and returns whether there were any.
+fn drop_dead<H>(steps: &[Step<'_>], buckets: &mut [Option<TxnBucket<H>>], now: Tick) -> bool {
+    let mut liveness = LivenessCache::default();
+    let mut is_any_dropped = false;
+    for (step, bucket) in steps.iter().zip(buckets) {
+        if let (Some(_), Some(bucket)) = (step.takes(), bucket) {
+            is_any_dropped |= bucket.metered.stored.drop_dead(now, &mut liveness);
+        }
+    }
+    is_any_dropped
+}
+
+fn deny<T: BucketTxn>(
+    txn: &mut T,
+    steps: &[Step<'_>],
+    buckets: TxnBuckets<T>,
+    now: Tick,
+) -> Result<TxnOutcome, T::Error> {
+    let denials = takes(steps, &buckets).map(|(costs, stored)| stored.denial(now, costs)).collect();
+    for (step, bucket) in steps.iter().zip(buckets) {
+        if let Some(bucket) = bucket.filter(|bucket| bucket.keeps_limits) {
+            txn.put(&step.place, bucket, now)?;
+        }
+    }
+    Ok(TxnOutcome::Denied(denials))
+}
+
+fn commit<T: BucketTxn>(
+    txn: &mut T,
+    call: &Transaction<'_>,
+    writes: &[Write],
+    mut buckets: TxnBuckets<T>,
+    now: Tick,
+) -> Result<TxnOutcome, T::Error> {
+    let commit = |(step, bucket): (&Step<'_>, &mut Option<TxnBucket<T::Handle>>)| {
+        step.commit(bucket.as_mut().map(|bucket| &mut bucket.metered.stored), now)
+    };
+    let done: Vec<StepOutcome> = call.steps.iter().zip(&mut buckets).map(commit).collect();
+    let mut usage = Vec::new();
+    if call.metered {
+        meter(txn, call.steps, &mut buckets, &done, now, &mut usage)?;
+    }
+    txn.write_records(writes, now)?;
+    txn.write_usage(&usage, now)?;
+    for (step, bucket) in call.steps.iter().zip(buckets) {
+        if let Some(bucket) = bucket {
+            txn.put(&step.place, bucket, now)?;
+        }
+    }
+    if let Some(id) = call.id {
+        txn.remember_outcome(id, &done, now)?;
+    }
+    Ok(TxnOutcome::Done(done))
+}
+
+/// Counts what the steps used. What is of another hour, or of a bucket that does not exist, goes to `writes`.
+fn meter<T: BucketTxn>(
+    txn: &mut T,
+    steps: &[Step<'_>],
+    buckets: &mut [Option<TxnBucket<T::Handle>>],
+    done: &[StepOutcome],
+    now: Tick,
+    writes: &mut Vec<Write>,
+) -> Result<(), T::Error> {
+    for (index, ((step, bucket), done)) in steps.iter().zip(buckets).zip(done).enumerate() {
+        let Some((at, used)) = used_by(step, done, now) else { continue };
+        // A bucket that was dropped was full, but what was counted of it has to be corrected.
+        let is_counted = bucket.is_some()
+            || counts_without_bucket(txn, step, now)? && !txn.is_closed(step.place.namespace)?;
+        if !is_counted {
+            continue;
+        }
+        let used = txn.usage_override(index).unwrap_or(used);
+        match bucket {
+            Some(bucket) => txn.count(&used, &mut bucket.metered, &step.place, at, writes),
+            None => {
+                let mut sums = Sums::new(step.place.limits, at, used.caller());
+                used.add(&mut sums);
+                writes.extend(sums.writes_at(&step.place, txn.usage_retention()));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Returns what counts as usage of a step that was applied at `now`, and when it does.
+#[inline]
+pub(crate) fn used_by<'s>(step: &'s Step<'_>, done: &StepOutcome, now: Tick) -> Option<(Tick, Used<'s>)> {
+    match (&step.op, done) {
+        (Op::Take { costs, .. }, StepOutcome::Taken(taken)) => Some((taken.at, Used::Taken(costs))),
+        (Op::Settle(usage) | Op::SettleExisting(usage), _) => Some((now, Used::Settled(usage))),
+        _ => None,
+    }
+}
