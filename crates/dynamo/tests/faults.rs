@@ -11,8 +11,8 @@ use tollgate_core::{Costs, Limit, Limits, Status, Tick, Usage, demand};
 use tollgate_dynamo::DynamoStore;
 use tollgate_dynamo_local::{Engine, FaultRates, Faults};
 use tollgate_store::{
-    BucketRef, Clock, Key, LeaseTerm, ManualClock, Op, OpId, Step, StepOutcome, Store, StoreError, Taken,
-    Transaction, TxnOutcome,
+    BucketRef, Clock, Key, LeaseTerm, ManualClock, Op, OpId, SplitMix64, Step, StepOutcome, Store,
+    StoreError, Taken, Transaction, TxnOutcome,
 };
 
 const SEEDS: u64 = 300;
@@ -24,20 +24,11 @@ const START: Tick = Tick::from_secs(1_800_000_000);
 /// How many calls one step may come to, faults and races included.
 const CALLS_PER_STEP_MAX: u64 = 40;
 
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, bound: u64) -> u64 {
-        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        (self.0 >> 33) % bound
-    }
-}
-
 struct Client {
     store: DynamoStore,
     faults: Faults,
     limits: Limits,
-    random: Random,
+    random: SplitMix64,
     leases: Vec<Lease>,
     /// What it knows to be charged of each bucket.
     charged: [i64; 2],
@@ -61,7 +52,7 @@ impl Client {
         let mut limits = vec![Limit::per_hour("tpm", CAPACITY)];
         limits.extend(has_slots.then(|| Limit::resource("slots", 4)));
         let limits = Limits::new(limits).expect("they are valid");
-        Client { store, faults, limits, random: Random(seed), leases: Vec::new(), charged: [0, 0] }
+        Client { store, faults, limits, random: SplitMix64::new(seed), leases: Vec::new(), charged: [0, 0] }
     }
 
     fn trouble(&self, seed: u64) {

@@ -12,7 +12,8 @@ use support::{Folder, START, Tap, open_at};
 use tollgate_core::Usage;
 use tollgate_file::FileStore;
 use tollgate_store::{
-    Backend, ManualClock, Op, OpId, Priority, QueueKey, Step, StepOutcome, Store, Transaction, TxnOutcome,
+    Backend, ManualClock, Op, OpId, Priority, QueueKey, SplitMix64, Step, StepOutcome, Store, Transaction,
+    TxnOutcome,
 };
 
 const THREADS: u64 = 6;
@@ -20,11 +21,8 @@ const CALLS: u64 = 300;
 
 /// What one of the crowd does: as the numbers of its seed have it.
 fn roam(store: &FileStore, seed: u64) {
-    let mut random = seed;
-    let mut roll = |sides: u64| {
-        random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        (random >> 33) % sides
-    };
+    let mut random = SplitMix64::new(seed);
+    let mut roll = |sides: u64| random.below(sides);
     for call in 0..CALLS {
         let taps = [Tap::new(store, &format!("user-{}", roll(3))), Tap::new(store, "all")];
         let costs = taps[0].costs(roll(20), roll(2));

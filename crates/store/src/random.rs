@@ -14,7 +14,7 @@ use std::hash::{BuildHasher, RandomState};
 /// let [mut one, mut same] = [SplitMix64::new(7), SplitMix64::new(7)];
 /// assert_eq!(one.next_u64(), same.next_u64());
 /// assert!((5..=9).contains(&one.between(5, 9)));
-/// assert!(["a", "b"].contains(one.pick(&["a", "b"])));
+/// assert!(["a", "b"].contains(&one.pick(&["a", "b"])));
 /// ```
 #[derive(Clone, Copy, Debug, Default)]
 pub struct SplitMix64(u64);
@@ -54,8 +54,8 @@ impl SplitMix64 {
     /// # Panics
     ///
     /// If there is no element.
-    pub fn pick<'a, T>(&mut self, of: &'a [T]) -> &'a T {
-        &of[self.below(of.len() as u64) as usize]
+    pub fn pick<T: Copy>(&mut self, of: &[T]) -> T {
+        of[self.below(of.len() as u64) as usize]
     }
 
     /// Scrambles the bits of a number. Different numbers stay different.

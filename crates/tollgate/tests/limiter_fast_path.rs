@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use tollgate::catalog::{UsageQuery, UsageRow, Window};
-use tollgate::store::Memory;
+use tollgate::store::{Memory, SplitMix64};
 use tollgate::{
     Demand, Event, Level, Limit, Limiter, LimiterLease, Limits, ManualClock, NewEntity, Span, Tick,
 };
@@ -37,16 +37,6 @@ fn limiter(clock: &ManualClock, is_observed: bool) -> Limiter {
     if is_observed { builder.observer(|_: &Event<'_>| {}).build() } else { builder.build() }
 }
 
-/// Numbers that are the same in every run.
-struct Numbers(u64);
-
-impl Numbers {
-    fn below(&mut self, bound: u64) -> u64 {
-        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        (self.0 >> 33) % bound
-    }
-}
-
 fn usage(limiter: &Limiter, entity: &str) -> Vec<UsageRow> {
     limiter.catalog().usage(UsageQuery::of_entity(entity, Window::Hour)).wait().unwrap().items
 }
@@ -65,7 +55,7 @@ fn end(lease: LimiterLease<'_>, how: u64, tokens: u64) {
 fn a_chain_in_memory_is_charged_settled_and_metered_as_by_the_general_path() {
     let clock = ManualClock::at(Tick::from_secs(3_600 * 1_000 + 1));
     let sides = [limiter(&clock, false), limiter(&clock, true)];
-    let mut numbers = Numbers(17);
+    let mut numbers = SplitMix64::new(17);
     let mut held: VecDeque<[LimiterLease<'_>; 2]> = VecDeque::new();
     for round in 0..4_000 {
         clock.advance(Span::from_millis(numbers.below(2_000)));

@@ -5,10 +5,10 @@ use std::collections::BTreeMap;
 use tollgate_core::{Costs, Limit, Limits, Span, Tick, Usage};
 use tollgate_store::records::{GETS_MAX, Item, ItemKey, Query};
 use tollgate_store::usage::{Window, iso, limit_of_field, usage_key, usage_partition};
-use tollgate_store::{Backend, Clock, Op, Scope, StepOutcome, TxnOutcome};
+use tollgate_store::{Backend, Clock, Op, Scope, SplitMix64, StepOutcome, TxnOutcome};
 
 use super::{BackendFixture, BucketName};
-use crate::random::Random;
+use crate::random::seeded;
 use crate::records::query_all;
 
 const STEPS: u64 = 250;
@@ -29,7 +29,7 @@ struct MonthReceipt {
 
 struct Month<B> {
     seed: u64,
-    random: Random,
+    random: SplitMix64,
     fixture: BackendFixture<B>,
     sets: [Limits; 3],
     receipts: Vec<MonthReceipt>,
@@ -41,7 +41,7 @@ pub(super) fn run<B: Backend>(seed: u64, open: &impl Fn(Clock) -> B) {
     let fixture = BackendFixture::open(open);
     let mut month = Month {
         seed,
-        random: Random::new(seed),
+        random: seeded(seed),
         fixture,
         sets: sets(),
         receipts: Vec::new(),

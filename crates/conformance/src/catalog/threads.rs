@@ -6,11 +6,12 @@ use std::thread;
 use tollgate_catalog::{
     Action, Catalog, CatalogError, DEFAULT_RESOURCE, Level, NewEntity, PageRequest, Result, Subject,
 };
+use tollgate_store::SplitMix64;
 use tollgate_store::records::{Item, Value};
 
 use super::fixture::{CatalogFixture, rpm};
 use crate::OpenBackend;
-use crate::random::{Random, replayed_seed};
+use crate::random::{replayed_seed, seeded};
 
 crate::catalog::laws![
     everything_adds_up_after_many_changes_at_once,
@@ -35,7 +36,7 @@ fn everything_adds_up_after_many_changes_at_once(open: OpenBackend<'_>) {
         let hammer = |thread| {
             scope.spawn({
                 let catalog = fixture.catalog.clone();
-                move || hammer(&catalog, Random::new(seed << 8 | thread))
+                move || hammer(&catalog, seeded(seed << 8 | thread))
             })
         };
         let threads: Vec<_> = (0..THREADS).map(hammer).collect();
@@ -68,7 +69,7 @@ fn a_hundred_threads_that_change_one_record_all_succeed(open: OpenBackend<'_>) {
     assert_eq!(fixture.catalog.resources_with_entity_limits().wait().unwrap(), [("gpt-4".into(), 1)].into());
 }
 
-fn hammer(catalog: &Catalog, mut random: Random) -> MadeChanges {
+fn hammer(catalog: &Catalog, mut random: SplitMix64) -> MadeChanges {
     let mut made = MadeChanges::new();
     for _ in 0..CHANGES {
         if let Some(change) = change(catalog, &mut random) {
@@ -79,7 +80,7 @@ fn hammer(catalog: &Catalog, mut random: Random) -> MadeChanges {
 }
 
 /// Makes a random change, and returns the event that it must have left if it was made.
-fn change(catalog: &Catalog, random: &mut Random) -> Option<(String, &'static str)> {
+fn change(catalog: &Catalog, random: &mut SplitMix64) -> Option<(String, &'static str)> {
     let (entity, other) = (random.pick(&ENTITIES), random.pick(&ENTITIES));
     let resource = random.pick(&RESOURCES);
     let of_entity = [Level::Entity(entity), Level::EntityResource(entity, resource)];
@@ -103,7 +104,11 @@ fn change(catalog: &Catalog, random: &mut Random) -> Option<(String, &'static st
     made.then(|| (entity.to_owned(), action))
 }
 
-fn change_resource(catalog: &Catalog, random: &mut Random, resource: &str) -> Option<(String, &'static str)> {
+fn change_resource(
+    catalog: &Catalog,
+    random: &mut SplitMix64,
+    resource: &str,
+) -> Option<(String, &'static str)> {
     let level = Level::Resource(resource);
     let (made, action) = match random.below(2) {
         0 => (is_made(catalog.set_limits(level, &rpm(1)).wait()), "limits_set"),

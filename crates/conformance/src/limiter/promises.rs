@@ -18,7 +18,7 @@ use super::fixture::RESOURCE;
 use crate::OpenBackend;
 use crate::fixture::all_pages;
 use crate::poll::{block_on, until};
-use crate::random::{Random, replayed_seed};
+use crate::random::{replayed_seed, seeded};
 
 /// The lease is refunded, also by the parents.
 pub fn a_panic_in_the_block_leaves_everything_as_before_it(open: OpenBackend<'_>) {
@@ -218,7 +218,7 @@ pub fn usage_agrees_with_a_recount_over_a_month_with_a_change_of_clocks(open: Op
     fixture.create("parent", None);
     fixture.create("a", Some("parent"));
     let seed = replayed_seed().unwrap_or(1);
-    let mut random = Random::new(seed);
+    let mut random = seeded(seed);
     let mut recount: BTreeMap<(&str, &str, u64), (i64, u64)> = BTreeMap::new();
     let mut open_leases: Vec<(&str, u64, LimiterLease<'static>)> = Vec::new();
     let mut count = |entity: &'static str, limit: &'static str, at: Tick, amount: i64, events: u64| {

@@ -4,12 +4,12 @@ use tollgate_core::{Span, Tick};
 use tollgate_store::records::{
     Change, Index, Item, ItemKey, Query, Records, RecordsError, Test, Value, Write,
 };
-use tollgate_store::{Clock, ManualClock};
+use tollgate_store::{Clock, ManualClock, SplitMix64};
 
 use super::model::RecordsModel;
 use super::{find_all, query_all, sorted};
 use crate::fixture::{START, open_at};
-use crate::random::Random;
+use crate::random::seeded;
 
 const STEPS: u64 = 80;
 const PARTITIONS: [&str; 4] = ["one/A", "one/B", "one/AB", "two/A"];
@@ -20,7 +20,7 @@ const INDEXES: [Index; 3] = [Index::Children, Index::Resource, Index::Custom];
 struct RecordsTrace<R> {
     seed: u64,
     step: u64,
-    random: Random,
+    random: SplitMix64,
     clock: ManualClock,
     store: R,
     model: RecordsModel,
@@ -28,14 +28,8 @@ struct RecordsTrace<R> {
 
 pub(super) fn run<R: Records>(seed: u64, open: &impl Fn(Clock) -> R) {
     let (clock, store) = open_at(START, open);
-    let mut trace = RecordsTrace {
-        seed,
-        step: 0,
-        random: Random::new(seed),
-        clock,
-        store,
-        model: RecordsModel::default(),
-    };
+    let mut trace =
+        RecordsTrace { seed, step: 0, random: seeded(seed), clock, store, model: RecordsModel::default() };
     for step in 0..STEPS {
         trace.step = step;
         trace.step();

@@ -2,14 +2,14 @@
 
 use tollgate_core::{Costs, Limits, Ready, Span, Tick, Usage};
 use tollgate_store::{
-    BucketRef, Clock, Key, LeaseTerm, ManualClock, Op, OpId, Step, StepOutcome, Store, Taken, Transaction,
-    TxnOutcome,
+    BucketRef, Clock, Key, LeaseTerm, ManualClock, Op, OpId, SplitMix64, Step, StepOutcome, Store, Taken,
+    Transaction, TxnOutcome,
 };
 
 use super::model::Model;
 use super::trace_limits::{anchor_costs, random_costs, random_credit, random_usage, variants};
 use crate::fixture::{START, open_at};
-use crate::random::Random;
+use crate::random::seeded;
 
 const STEPS: u64 = 120;
 
@@ -24,7 +24,7 @@ struct Receipt {
 struct Trace<'a, S> {
     seed: u64,
     step: u64,
-    random: Random,
+    random: SplitMix64,
     clock: ManualClock,
     store: S,
     model: Model,
@@ -46,7 +46,7 @@ pub(super) fn run<S: Store>(seed: u64, open: &impl Fn(Clock) -> S) {
     let mut trace = Trace {
         seed,
         step: 0,
-        random: Random::new(seed),
+        random: seeded(seed),
         clock,
         store,
         model: Model::default(),

@@ -3,8 +3,7 @@
 use std::time::Duration;
 
 use tollgate_core::{Costs, Demand, Limit, LimitBuilder, Limits};
-
-use crate::random::Random;
+use tollgate_store::SplitMix64;
 
 /// A limit that is always in use, so that no store may forget the bucket.
 const ANCHOR: &str = "anchor";
@@ -52,7 +51,7 @@ fn seconds(count: u64) -> Duration {
 }
 
 /// Returns costs within the capacity of each limit.
-pub(super) fn random_costs(random: &mut Random, limits: &Limits) -> Costs {
+pub(super) fn random_costs(random: &mut SplitMix64, limits: &Limits) -> Costs {
     let cooldown = u64::from(!random.one_in(4));
     let amount = |limit: &Limit| match limit.name() == ANCHOR {
         true => 1,
@@ -62,7 +61,7 @@ pub(super) fn random_costs(random: &mut Random, limits: &Limits) -> Costs {
 }
 
 /// Returns a credit for each limit but the anchor.
-pub(super) fn random_credit(random: &mut Random, limits: &Limits) -> Costs {
+pub(super) fn random_credit(random: &mut SplitMix64, limits: &Limits) -> Costs {
     let cooldown = random.below(2);
     let amount = |limit: &Limit| if limit.name() == ANCHOR { 0 } else { random.below(12) };
     costs(limits, amount).of_cooldown(limits, cooldown)
@@ -74,7 +73,7 @@ pub(super) fn anchor_costs(limits: &Limits) -> Costs {
 }
 
 /// Returns the usage of a lease: from nothing to ten times what it took.
-pub(super) fn random_usage(random: &mut Random, limits: &Limits, costs: &Costs) -> Vec<u64> {
+pub(super) fn random_usage(random: &mut SplitMix64, limits: &Limits, costs: &Costs) -> Vec<u64> {
     let used = |(limit, cost): (&Limit, &u64)| match limit.name() == ANCHOR {
         true => *cost,
         false if limit.is_cooldown() && random.one_in(2) => 1 + random.below(5_000_000),

@@ -10,7 +10,7 @@ use std::time::Duration;
 use tollgate::Attempt;
 use tollgate::file::FileStore;
 use tollgate::shm::ShmStore;
-use tollgate::store::{Backend, HostClock};
+use tollgate::store::{Backend, HostClock, SplitMix64};
 use tollgate::{Clock, Level, Limit, LimitBuilder, Limiter, Limits, NewEntity, Registry, demand};
 
 use crate::stores;
@@ -55,15 +55,6 @@ fn monotonic() -> u64 {
 /// Lets time pass, which no test waits for.
 fn pause(millis: u64) {
     std::thread::park_timeout(Duration::from_millis(millis));
-}
-
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, bound: u64) -> u64 {
-        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        (self.0 >> 33) % bound
-    }
 }
 
 /// A call that was admitted.
@@ -182,19 +173,19 @@ fn limiter(store: Arc<dyn Backend>) -> Limiter {
 }
 
 /// Calls until it is time to end, or is killed.
-fn work(limiter: &Limiter, log: &Log, random: &mut Random) {
+fn work(limiter: &Limiter, log: &Log, random: &mut SplitMix64) {
     while !log.is_over() {
         let child = random.below(2) as usize;
         call(limiter, log, child, random);
         if random.below(100) == 0 {
-            let mut random = Random(random.below(u64::MAX >> 33));
+            let mut random = SplitMix64::new(random.below(u64::MAX >> 33));
             let ended = fork_and_end(|| (0..5).for_each(|_| call(limiter, log, child, &mut random)));
             assert_eq!(ended, End::Code(0));
         }
     }
 }
 
-fn call(limiter: &Limiter, log: &Log, child: usize, random: &mut Random) {
+fn call(limiter: &Limiter, log: &Log, child: usize, random: &mut SplitMix64) {
     let before = monotonic();
     let demand = demand! { rate: 1, window: 1, slots: HELD };
     let attempt = limiter.try_acquire(CHILDREN[child], "api", demand).wait().expect("the store answers");
@@ -208,7 +199,7 @@ fn call(limiter: &Limiter, log: &Log, child: usize, random: &mut Random) {
 }
 
 fn history_of(store: &StoreUnderTest<'_>) {
-    let (log, mut random, time) = (Log::new(), Random(0x5EED), run_time());
+    let (log, mut random, time) = (Log::new(), SplitMix64::new(0x5EED), run_time());
     // The clock that is most ahead comes first: each that is even more ahead fills the buckets once.
     let parent = limiter((store.open)(HOUR));
     let new = NewEntity::new(ENTITIES[2]);
@@ -223,9 +214,9 @@ fn history_of(store: &StoreUnderTest<'_>) {
     }
     let began = monotonic();
     let lasted = || Duration::from_micros(monotonic() - began);
-    let start = |random: &mut Random| {
+    let start = |random: &mut SplitMix64| {
         let ahead = [-HOUR, 0, HOUR][random.below(3) as usize];
-        let mut random = Random(random.below(u64::MAX >> 33));
+        let mut random = SplitMix64::new(random.below(u64::MAX >> 33));
         fork(|| work(&limiter((store.open)(ahead)), &log, &mut random))
     };
     let mut processes: Vec<Forked> = (0..PROCESSES).map(|_| start(&mut random)).collect();

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::random_id;
+use crate::{Backoff, random_u64};
 
 /// The pauses between the attempts of a call: each is twice as long as the one before, up to the longest.
 ///
@@ -30,13 +30,13 @@ impl RetryPauses {
     pub fn after(self, failures: u32) -> Duration {
         match failures {
             0 => Duration::ZERO,
-            _ => self.first.saturating_mul(1 << (failures - 1).min(20)).min(self.longest),
+            _ => Backoff::Exponential.pause(self.first, self.longest, failures),
         }
     }
 
     /// Returns a random part of that pause, so that callers that failed together do not retry together.
     pub fn random_after(self, failures: u32) -> Duration {
-        let random = f64::from(random_id() as u32) / f64::from(u32::MAX);
-        self.after(failures).mul_f64(random)
+        let micros = u64::try_from(self.after(failures).as_micros()).unwrap_or(u64::MAX);
+        Duration::from_micros(random_u64() % micros.saturating_add(1).max(1))
     }
 }

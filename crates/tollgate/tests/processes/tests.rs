@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use tollgate::file::FileStore;
+use tollgate::store::SplitMix64;
 use tollgate::{Level, Limit, Limiter, LimiterLease, Limits};
 
 use crate::child::{RESOURCE, What, limiter};
@@ -117,14 +118,13 @@ fn killed_at_random() {
             Limit::resource("slots", 2),
         ],
     ));
-    let mut random = 0x5EED_u64;
+    let mut random = SplitMix64::new(0x5EED);
     let (mut history, mut taken, mut settled, mut unsure) = (Vec::new(), 0, 0, 0);
     for round in 0..ROUNDS {
         let kin: Vec<Kin> = (0..3).map(|_| Kin::start(What::CallForever, &path)).collect();
         let mut lines = Vec::new();
-        random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         // At least one of them is at work, and then it comes when it comes.
-        (0..1 + (random >> 33) % 12).for_each(|_| lines.push(kin[0].hear()));
+        (0..1 + random.below(12)).for_each(|_| lines.push(kin[0].hear()));
         unsure += kin.len() as i64;
         lines.extend(kin.into_iter().flat_map(Kin::kill));
         taken += lines.iter().filter(|line| line.starts_with("taken")).count() as i64;

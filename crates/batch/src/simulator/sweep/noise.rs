@@ -10,21 +10,17 @@ use tollgate_store::SplitMix64;
 
 const ITEMS: u64 = 5_000;
 
-fn pick(random: &mut SplitMix64, of: &[u64]) -> u64 {
-    of[usize::try_from(random.next_u64() % of.len() as u64).unwrap_or(0)]
-}
-
 /// Returns providers that refuse this many of a thousand calls at random, as by an overloaded
 /// provider or as by a limit; with `is_limited` there is a limit as well.
 pub fn noise(of_thousand: u64, overloaded: bool, is_limited: bool) -> Family {
     let mut random = SplitMix64::new(of_thousand);
     let mut cases = Vec::new();
     for seed in 0..100 {
-        let latency = pick(&mut random, &[20, 60, 200, 1_000, 5_000]);
-        let workers = pick(&mut random, &[8, 32, 100]);
-        let refusal = pick(&mut random, &[latency, 20]);
-        let rate = pick(&mut random, &[10, 100, 500]);
-        let burst = pick(&mut random, &[1, rate, rate * 60]);
+        let latency = random.pick(&[20, 60, 200, 1_000, 5_000]);
+        let workers = random.pick(&[8, 32, 100]);
+        let refusal = random.pick(&[latency, 20]);
+        let rate = random.pick(&[10, 100, 500]);
+        let burst = random.pick(&[1, rate, rate * 60]);
         let latency = Span::from_millis(latency);
         let provider = if is_limited {
             SimProvider::of_calls(SimLimit::Bucket { rate, burst }, latency)
