@@ -43,7 +43,6 @@ mod provider;
 mod random;
 mod route;
 mod server;
-mod sleep;
 mod stats;
 mod stream;
 mod style;

@@ -2,11 +2,7 @@
 
 /// Mixes two numbers.
 pub(crate) fn mix(seed: u64, number: u64) -> u64 {
-    // The steps of SplitMix64.
-    let mut z = seed ^ number.wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    z ^ (z >> 31)
+    tollgate::store::SplitMix64::mix(seed ^ number.wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15))
 }
 
 /// Hashes bytes.

@@ -21,7 +21,6 @@ use crate::answer;
 use crate::error_responses::{CallError, MockReply};
 use crate::provider::{AdmittedCall, MockRefusal, ProviderState};
 use crate::route::{Endpoint, MockRoute};
-use crate::sleep;
 use crate::stats::{CallEnd, OpenCall};
 use crate::{MockProvider, OutageKind};
 
@@ -161,7 +160,7 @@ async fn answer_call(
         Err(refusal) => return refused(state, call, refusal).await,
     };
     call.answering();
-    sleep::until(state.clock(), at).await;
+    state.clock().sleep_until(at).await;
     let reply = with_limit_headers(state, request.answer(usage));
     // The count is updated before the lease is dropped, because the next call that is admitted must
     // not see this one still counted.
@@ -196,7 +195,7 @@ async fn refused(
         MockRefusal::Outage(OutageKind::Hang) => {
             let at = state.clock().now() + Span::covering(HANG_MAX);
             call.end(CallEnd::Failed);
-            sleep::until(state.clock(), at).await;
+            state.clock().sleep_until(at).await;
             return Err(ResetNow);
         }
     };

@@ -16,7 +16,7 @@ use std::hash::{BuildHasher, RandomState};
 /// assert!((5..=9).contains(&one.between(5, 9)));
 /// assert!(["a", "b"].contains(one.pick(&["a", "b"])));
 /// ```
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub struct SplitMix64(u64);
 
 impl SplitMix64 {

@@ -55,7 +55,6 @@ pub(crate) mod lease;
 pub mod limiter;
 mod observe;
 mod pool;
-mod retry;
 mod run;
 pub mod set;
 mod store_client;
@@ -75,7 +74,6 @@ pub use lease::{Config, Lease, OnDrop};
 pub use limiter::{Limiter, LimiterError, LimiterLease};
 pub use observe::{CheckInfo, Event, Observer};
 pub use pool::{ChooseSet, LimitPool, Spread};
-pub use retry::{Backoff, Jitter, Retry};
 pub use set::{Acquiring, LimitSet, LimitSetBuilder, SETS_NAMESPACE, SetStatus, StoredSet, StoredSets};
 
 #[cfg(feature = "calendar")]
@@ -96,4 +94,4 @@ pub use tollgate_redis as redis;
 #[cfg(all(feature = "shm", target_os = "linux"))]
 pub use tollgate_shm as shm;
 pub use tollgate_store as store;
-pub use tollgate_store::{Clock, ManualClock, Memory, Priority, Reach, Reply};
+pub use tollgate_store::{Backoff, Clock, Jitter, ManualClock, Memory, Priority, Reach, Reply, Retry};

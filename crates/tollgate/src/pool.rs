@@ -10,7 +10,7 @@ use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use tollgate_core::{AsDemand, Demand, Ready};
-use tollgate_store::{Priority, Reply, StoreError};
+use tollgate_store::{Priority, Reply, StoreError, random_u64};
 
 use crate::acquire::WaitOptions;
 use crate::set::Backing;
@@ -280,7 +280,7 @@ impl LimitPool {
         let first = match (&self.choose, self.spread) {
             (Some(choose), _) => choose.choose(&self.sets),
             (None, Spread::RoundRobin) => self.next.fetch_add(1, Ordering::Relaxed),
-            (None, Spread::Random) => random(),
+            (None, Spread::Random) => random_u64() as usize,
             (None, Spread::Soonest) => self.soonest_of(&(0..self.len()).collect::<Vec<_>>(), demand).await,
         };
         let mut order: Vec<usize> =
@@ -386,12 +386,6 @@ fn soonest_of(one: AcquireError, other: AcquireError) -> AcquireError {
         _ => (2, Duration::ZERO),
     };
     if rank(&other) < rank(&one) { other } else { one }
-}
-
-/// An unpredictable number, from the random keys that the standard library gives each hasher.
-pub(crate) fn random() -> usize {
-    use std::hash::{BuildHasher, RandomState};
-    RandomState::new().hash_one(()) as usize
 }
 
 /// Sets by their place. Names of limits are ambiguous across sets: look at `pool[0].peek()`.

@@ -1,84 +1,34 @@
-//! Timeouts for calls to a store.
+//! The timeout of calls to a store.
 
 use std::future::{Future, poll_fn};
-use std::pin::pin;
-use std::sync::{Arc, Weak};
-use std::task::{Poll, Waker};
+use std::pin::{Pin, pin};
+use std::task::Poll;
 use std::time::Duration;
 
-use tollgate_core::{Span, Tick};
-use tollgate_store::{Alarm, Clock, Mutex, StoreError};
+use tollgate_core::Span;
+use tollgate_store::{Clock, Sleep, StoreError};
 
-#[derive(Default)]
-struct SleepAlarm(Mutex<(bool, Option<Waker>)>);
-
-impl Alarm for SleepAlarm {
-    fn ring(self: Arc<Self>, _: Tick, _: &Clock) {
-        let waker = {
-            let mut bell = self.0.lock();
-            bell.0 = true;
-            bell.1.take()
-        };
-        if let Some(waker) = waker {
-            waker.wake();
-        }
-    }
-}
-
-/// Returns the answer, or [`StoreError::Unavailable`] if it takes longer than `timeout`.
+/// Waits for `answer`, or returns [`StoreError::Unavailable`] if it is not ready within `timeout`.
 ///
 /// # Cancel safety
 ///
-/// As that of `answer`, which is dropped when the time is over.
+/// That of `answer`, which is dropped at the timeout.
 pub(crate) async fn with_timeout<T, E: From<StoreError>>(
     clock: &Clock,
     timeout: Duration,
     answer: impl Future<Output = Result<T, E>>,
 ) -> Result<T, E> {
     let mut answer = pin!(answer);
-    let mut bell: Option<Arc<SleepAlarm>> = None;
+    let mut sleep: Option<Sleep> = None;
     poll_fn(|context| {
-        if let Poll::Ready(said) = answer.as_mut().poll(context) {
-            return Poll::Ready(said);
+        if let Poll::Ready(answer) = answer.as_mut().poll(context) {
+            return Poll::Ready(answer);
         }
-        // Most answers are ready at the first poll, and need no alarm.
-        let bell = bell.get_or_insert_with(|| {
-            let bell = Arc::<SleepAlarm>::default();
-            let alarm: Arc<dyn Alarm> = bell.clone();
-            let alarm: Weak<dyn Alarm> = Arc::downgrade(&alarm);
-            clock.alarm(clock.now() + Span::covering(timeout), alarm);
-            bell
-        });
-        let mut heard = bell.0.lock();
-        if heard.0 {
-            let why = StoreError::Unavailable(timeout, "no answer".into());
-            return Poll::Ready(Err(why.into()));
-        }
-        heard.1 = Some(context.waker().clone());
-        Poll::Pending
+        // Most answers are ready at once, and need no alarm.
+        let sleep = sleep.get_or_insert_with(|| clock.sleep_until(clock.now() + Span::covering(timeout)));
+        Pin::new(sleep)
+            .poll(context)
+            .map(|()| Err(StoreError::Unavailable(timeout, "no answer".into()).into()))
     })
     .await
-}
-
-/// Waits for `length`.
-///
-/// # Cancel safety
-///
-/// Dropping it loses nothing.
-#[cfg(feature = "workers")]
-pub(crate) async fn pause(clock: &Clock, length: Span) {
-    let bell = Arc::<SleepAlarm>::default();
-    let alarm: Arc<dyn Alarm> = bell.clone();
-    let alarm: Weak<dyn Alarm> = Arc::downgrade(&alarm);
-    clock.alarm(clock.now() + length, alarm);
-    poll_fn(|context| {
-        let _replaced;
-        let mut heard = bell.0.lock();
-        if heard.0 {
-            return Poll::Ready(());
-        }
-        _replaced = heard.1.replace(context.waker().clone());
-        Poll::Pending
-    })
-    .await;
 }

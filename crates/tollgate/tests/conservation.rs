@@ -7,6 +7,7 @@ use std::thread;
 use std::time::Duration;
 
 use support::{available, builder, hands, poll, try_take};
+use tollgate::store::SplitMix64;
 use tollgate::{AcquireError, Lease, Limit, LimitSet, Priority, demand};
 
 const CAPACITY: i64 = 900_000_000_000_000;
@@ -36,8 +37,8 @@ fn what_threads_take_wait_for_drop_settle_and_cancel_adds_up() {
             for thread in 0..THREADS {
                 let world = &world;
                 scope.spawn(move || {
-                    let mut dice = Dice(seed * 1_000 + thread);
-                    (0..STEPS).for_each(|_| world.step(&mut dice));
+                    let mut random = SplitMix64::new(seed * 1_000 + thread);
+                    (0..STEPS).for_each(|_| world.step(&mut random));
                 });
             }
         });
@@ -48,28 +49,28 @@ fn what_threads_take_wait_for_drop_settle_and_cancel_adds_up() {
 }
 
 impl World {
-    fn step(&self, dice: &mut Dice) {
+    fn step(&self, random: &mut SplitMix64) {
         // Amounts on both sides of what a lease packs.
-        let tokens = if dice.below(20) == 0 { 5_000_000_000 } else { dice.below(50) };
-        let slots = 1 + dice.below(2) as i64;
+        let tokens = if random.below(20) == 0 { 5_000_000_000 } else { random.below(50) };
+        let slots = 1 + random.below(2) as i64;
         let demand = demand! { tokens: tokens, slots: slots };
-        match dice.below(5) {
+        match random.below(5) {
             0 => {
                 if let Some(lease) = try_take(&self.set, demand) {
-                    self.end(lease, tokens, slots, dice);
+                    self.end(lease, tokens, slots, random);
                 }
             }
             // The clock stands, so a timeout can only be returned at once.
             1 => match self.set.acquire(demand).timeout(Duration::ZERO).wait() {
-                Ok(lease) => self.end(lease, tokens, slots, dice),
+                Ok(lease) => self.end(lease, tokens, slots, random),
                 Err(AcquireError::TimedOut { .. }) => {}
                 Err(error) => panic!("{error}"),
             },
             2 => {
                 let mut waiting = self.set.acquire(demand).priority(Priority::Interactive).into_future();
-                for _ in 0..dice.below(3) {
+                for _ in 0..random.below(3) {
                     if let std::task::Poll::Ready(lease) = poll(&mut waiting) {
-                        self.end(lease.expect("it is valid"), tokens, slots, dice);
+                        self.end(lease.expect("it is valid"), tokens, slots, random);
                         break;
                     }
                     thread::yield_now();
@@ -77,20 +78,20 @@ impl World {
             }
             _ => {
                 let lease = self.set.acquire(demand).wait().expect("somebody gives back");
-                self.end(lease, tokens, slots, dice);
+                self.end(lease, tokens, slots, random);
             }
         }
     }
 
-    fn end(&self, mut lease: Lease<'_>, tokens: u64, slots: i64, dice: &mut Dice) {
+    fn end(&self, mut lease: Lease<'_>, tokens: u64, slots: i64, random: &mut SplitMix64) {
         let held = self.held.fetch_add(slots, SeqCst) + slots;
         assert!(held <= SLOTS, "{held} slots are held");
         assert!(lease.heartbeat().wait().expect("memory answers"));
-        if dice.below(2) == 0 {
+        if random.below(2) == 0 {
             thread::yield_now();
         }
-        let used = dice.below(2 * tokens + 1);
-        let way = dice.below(6);
+        let used = random.below(2 * tokens + 1);
+        let way = random.below(6);
         self.used.fetch_add(
             if way == 0 {
                 0
@@ -113,14 +114,5 @@ impl World {
             }
             _ => lease.into_owned().settle(demand! { tokens: used, slots: 0 }).wait().expect("it is valid"),
         }
-    }
-}
-
-struct Dice(u64);
-
-impl Dice {
-    fn below(&mut self, bound: u64) -> u64 {
-        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        (self.0 >> 33) % bound.max(1)
     }
 }

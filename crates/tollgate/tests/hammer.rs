@@ -10,7 +10,7 @@ use std::time::Duration;
 use tollgate::catalog::{CatalogError, PageRequest, Subject, UsageQuery, Window};
 use tollgate::file::{Durability, FileStore};
 use tollgate::store::records::{Index, ItemKey, Query, Value};
-use tollgate::store::{Backend, Memory, Scope, StoreError};
+use tollgate::store::{Backend, Memory, Scope, SplitMix64, StoreError};
 use tollgate::{Attempt, LimiterError};
 use tollgate::{Catalog, Clock, Level, Limit, Limiter, Limits, NewEntity, Registry, Span, demand};
 
@@ -46,16 +46,6 @@ struct Hammer {
     done: Mutex<BTreeMap<&'static str, usize>>,
 }
 
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, bound: u64) -> u64 {
-        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
-        let z = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB) % bound
-    }
-}
-
 fn hammer(backend: Arc<dyn Backend>) {
     let until = Clock::system().now() + LASTS;
     let registry = Registry::new(Arc::clone(&backend));
@@ -64,7 +54,7 @@ fn hammer(backend: Arc<dyn Backend>) {
         for thread in 0..THREADS {
             let hammer = &hammer;
             scope.spawn(move || {
-                let mut random = Random(thread);
+                let mut random = SplitMix64::new(thread);
                 while Clock::system().now() < until {
                     hammer.blow(&mut random);
                 }
@@ -119,7 +109,7 @@ impl Hammer {
         *changes.entry((catalog.namespace_id().into(), subject, action)).or_default() += 1;
     }
 
-    fn blow(&self, random: &mut Random) {
+    fn blow(&self, random: &mut SplitMix64) {
         let name = format!("tenant-{}", random.below(NAMESPACES));
         if random.below(60) == 0 {
             return self.end_namespace(&name);
@@ -139,7 +129,7 @@ impl Hammer {
         }
     }
 
-    fn change(&self, catalog: &Catalog, random: &mut Random) {
+    fn change(&self, catalog: &Catalog, random: &mut SplitMix64) {
         let entity = format!("entity-{}", random.below(ENTITIES));
         let other = format!("entity-{}", random.below(ENTITIES));
         let resource = RESOURCES[random.below(3) as usize];
@@ -210,7 +200,7 @@ impl Hammer {
         self.judge("audit", catalog.audit(Subject::Entity(entity), PageRequest::default()).wait());
     }
 
-    fn charge(&self, catalog: &Catalog, entity: &str, resource: &str, random: &mut Random) {
+    fn charge(&self, catalog: &Catalog, entity: &str, resource: &str, random: &mut SplitMix64) {
         let limiter = Limiter::builder(catalog.clone()).build();
         match limiter.try_acquire(entity, resource, demand! { rpm: 1 }).wait() {
             Ok(Attempt::Admitted(lease)) => {

@@ -2,6 +2,8 @@
 
 use std::collections::{HashMap, VecDeque};
 
+use tollgate_store::SplitMix64;
+
 use super::CallFault;
 use crate::answer::HttpAnswer;
 
@@ -73,7 +75,7 @@ pub(crate) struct Script {
 pub(crate) struct FaultSchedule {
     script: VecDeque<Script>,
     rates: FaultRates,
-    random: u64,
+    random: SplitMix64,
     count: u64,
     /// The last answers to reads, by their bodies.
     answers: HashMap<Vec<u8>, HttpAnswer>,
@@ -81,7 +83,7 @@ pub(crate) struct FaultSchedule {
 
 impl FaultSchedule {
     pub(crate) fn seed(&mut self, seed: u64, rates: FaultRates) {
-        (self.random, self.rates) = (seed, rates);
+        (self.random, self.rates) = (SplitMix64::new(seed), rates);
     }
 
     pub(crate) fn add(&mut self, script: Script) {
@@ -123,11 +125,7 @@ impl FaultSchedule {
 
     /// Returns a random number (SplitMix64).
     fn next_random(&mut self) -> u64 {
-        self.random = self.random.wrapping_add(0x9E37_79B9_7F4A_7C15);
-        let mut mixed = self.random;
-        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-        mixed ^ (mixed >> 31)
+        self.random.next_u64()
     }
 
     /// Returns the answer to an earlier, identical read.

@@ -1,7 +1,7 @@
 use super::*;
 use rusqlite::Connection;
 use tollgate_core::Span;
-use tollgate_store::ManualClock;
+use tollgate_store::{ManualClock, SplitMix64};
 
 use crate::schema;
 
@@ -192,22 +192,12 @@ fn a_row_that_is_damaged_moves_no_clock() {
     }
 }
 
-/// Numbers that look random, the same for each seed.
-struct ClockRandom(u64);
-
-impl ClockRandom {
-    fn below(&mut self, bound: u64) -> u64 {
-        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        (self.0 >> 33) % bound
-    }
-}
-
 /// Whatever is set by whom, and whatever a process missed: no stamp is ahead of the greatest offset of any wall clock, and the
 /// next one is behind it by no more than what is tolerated and slewed.
 #[test]
 fn random_walls_mint_nothing_and_leave_no_stamp_in_the_future() {
     for seed in 0..300 {
-        let (mut random, scene) = (ClockRandom(seed), ClockFixture::new(3));
+        let (mut random, scene) = (SplitMix64::new(seed), ClockFixture::new(3));
         let access = |index: usize| if index == 4 { ClockAccess::Read } else { ClockAccess::Write };
         let mut processes: Vec<_> = (0..5).map(|index| scene.process(index % 3, access(index))).collect();
         let (mut offset_max, mut stamps) = (0, [START; 2]);

@@ -3,9 +3,9 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use tollgate_core::{Limit, Usage, demand};
-use tollgate_store::{Key, Priority, WaitRequest};
+use tollgate_store::{Key, Priority, SplitMix64, WaitRequest};
 
-use crate::fixture::{Random, START, each, limits, memory, place, together};
+use crate::fixture::{START, each, limits, memory, place, together};
 
 #[test]
 fn sixty_four_threads_with_a_hundred_thousand_tries_each_get_exactly_a_million() {
@@ -33,7 +33,7 @@ fn eight_threads_that_take_and_settle_never_have_more_than_there_is() {
     let clock = hands.clock();
     let inside = AtomicU64::new(0);
     let used: u64 = together(8, |number| {
-        let mut random = Random(number as u64);
+        let mut random = SplitMix64::new(number as u64);
         let mut total = 0;
         for _ in 0..5_000 {
             let (slots, tokens) = (1 + random.below(3), random.below(10));

@@ -4,9 +4,11 @@ use std::panic::catch_unwind;
 use std::time::Duration;
 
 use tollgate_core::{Limit, LimitBuilder, Limits, Ready, Span, Tick, Usage};
-use tollgate_store::{Key, LeaseTerm, Memory, Op, Step, StepOutcome, Store, Transaction, TxnOutcome};
+use tollgate_store::{
+    Key, LeaseTerm, Memory, Op, SplitMix64, Step, StepOutcome, Store, Transaction, TxnOutcome,
+};
 
-use crate::fixture::{Outcome, Random, START, apply, each, give_back, hold, is_denied, is_taken, left};
+use crate::fixture::{Outcome, START, apply, each, give_back, hold, is_denied, is_taken, left};
 use crate::fixture::{limits, memory, place, take};
 
 fn seconds(count: u64) -> Duration {
@@ -62,7 +64,7 @@ fn a_sweep_that_forgets_a_moment_too_early_is_noticed() {
 }
 
 fn trace(seed: u64, ahead: Span) -> usize {
-    let mut random = Random(seed);
+    let mut random = SplitMix64::new(seed);
     let (hands, swept) = memory();
     let kept = Memory::builder().clock(hands.clock()).build();
     let mut twins = Twins { hands, swept, kept, ahead, forgotten: 0 };
@@ -109,7 +111,7 @@ fn trace(seed: u64, ahead: Span) -> usize {
 }
 
 /// Half of the time to where a denial said it would pass, or a tick before.
-fn turn(hands: &tollgate_store::ManualClock, random: &mut Random, retry: Option<Ready>) {
+fn turn(hands: &tollgate_store::ManualClock, random: &mut SplitMix64, retry: Option<Ready>) {
     let now = hands.now();
     hands.set(match (random.below(6), retry) {
         (0 | 1, Some(Ready::At(tick))) => tick,

@@ -71,19 +71,6 @@ pub(crate) fn left(store: &impl Store, place: BucketRef<'_>) -> i64 {
     store.peek(&place).wait().unwrap()[0].available()
 }
 
-/// SplitMix64: numbers that a seed replays.
-pub(crate) struct Random(pub(crate) u64);
-
-impl Random {
-    pub(crate) fn below(&mut self, bound: u64) -> u64 {
-        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-        (z ^ (z >> 31)) % bound
-    }
-}
-
 /// Runs `run` in `threads` threads that start together, and answers what each of them says.
 pub(crate) fn together<R: Send>(threads: usize, run: impl Fn(usize) -> R + Sync) -> Vec<R> {
     let start = std::sync::Barrier::new(threads);

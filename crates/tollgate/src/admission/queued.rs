@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use tollgate_core::{Denial, Ready, Span, Tick};
 use tollgate_store::{
-    Backend, Claim, Clock, Key, Priority, QueueFull, QueueGuard, QueueKey, QueuePlace, Reach, Reply,
-    StoreError, Transaction, TxnOutcome,
+    Backend, Backoff, Claim, Clock, Key, Priority, QueueFull, QueueGuard, QueueKey, QueuePlace, Reach, Reply,
+    StoreError, Transaction, TxnOutcome, random_u64,
 };
 
 use super::Takes;
@@ -250,10 +250,11 @@ impl<'a> QueuedCaller<'a> {
                 false if self.ahead >= FAR => [FAR_POLL; 2],
                 false => POLL,
             };
-            let [first, last] = interval.map(Span::as_micros);
-            let pause = first.saturating_mul(1 << self.polls.min(10)).min(last);
+            let [first, longest] = interval.map(Span::to_duration);
             self.polls += 1;
-            now + Span::from_micros(pause - jitter(now, pause / 2))
+            let pause = Span::covering(Backoff::Exponential.pause(first, longest, self.polls)).as_micros();
+            // Up to half of it less, so that processes that wait for the same bucket do not poll together.
+            now + Span::from_micros(pause - random_u64() % (pause / 2).max(1))
         });
         [ready, poll, self.policy.deadline].into_iter().flatten().min()
     }
@@ -330,10 +331,4 @@ pub(crate) fn behind(
     });
     let ready = ahead.map(|due| due.map_or(Ready::Unknown, Ready::At)).fold(Ready::Now, Ready::later);
     denial.not_before(ready)
-}
-
-/// Returns a number below `bound` that other processes are unlikely to choose at the same time.
-fn jitter(now: Tick, bound: u64) -> u64 {
-    let seed = now.as_micros() ^ u64::from(std::process::id()).rotate_left(32);
-    seed.wrapping_mul(0x9E37_79B9_7F4A_7C15).rotate_left(29) % bound.max(1)
 }

@@ -3,6 +3,8 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use tollgate_store::random_u64;
+
 /// Which worker a job is handed to.
 ///
 /// Round robin gives each worker a queue of its own, and a job is done by the worker whose turn it was, however long
@@ -119,7 +121,7 @@ impl Balance {
             places.min_by_key(|(_, worker)| of(*worker)).map_or(0, |(place, _)| place)
         };
         match self {
-            Balance::Random => crate::pool::random() % idle.len().max(1),
+            Balance::Random => random_u64() as usize % idle.len().max(1),
             Balance::LeastTotal => least(&|worker| loads[worker].total.load(Ordering::Relaxed)),
             Balance::RoundRobin | Balance::LeastActive => least(&|worker| worker),
         }

@@ -3,6 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use tollgate_store::random_u64;
+
 use crate::Retry;
 
 type WantsMore<E> = dyn Fn(&E) -> bool + Send + Sync;
@@ -41,7 +43,7 @@ impl<T, E> RetryRule<T, E> {
         if is_final {
             return RetryVerdict::Keep(result);
         }
-        match self.retry.pause_after(tries, crate::pool::random() as u64) {
+        match self.retry.pause_after(tries, random_u64()) {
             Some(pause) => RetryVerdict::Again(pause),
             None if result.is_ok() => RetryVerdict::Invalid,
             None => RetryVerdict::Keep(result),

@@ -13,7 +13,6 @@ use tollgate_store::Clock;
 use super::handle::{JobError, ResultSlot};
 use super::retry::{RetryRule, RetryVerdict};
 use super::worker::Worker;
-use crate::timeout::pause;
 
 pub(super) type Trying<T, E> = Pin<Box<dyn Future<Output = Result<T, E>> + Send>>;
 
@@ -72,8 +71,8 @@ pub(super) async fn run<I: Clone, T, E>(
             Ok(RetryVerdict::Keep(result)) => slot.finish(result.map_err(JobError::Failed)),
             Ok(RetryVerdict::Invalid) => slot.finish(Err(JobError::Invalid(tries))),
             Ok(RetryVerdict::Again(length)) => {
-                let length = Span::covering(length);
-                match attempt(slot, || Box::pin(pause(clock, length))).await {
+                let until = clock.now() + Span::covering(length);
+                match attempt(slot, || Box::pin(clock.sleep_until(until))).await {
                     TryOutcome::Done(()) => continue,
                     _ => return WorkerHealth::Well,
                 }

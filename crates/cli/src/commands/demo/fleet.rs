@@ -5,10 +5,10 @@ use std::time::Duration;
 
 use anyhow::Result;
 use tollgate::limiter::LimiterError;
+use tollgate::store::SplitMix64;
 use tollgate::{Level, Limit, Limiter, Limits, NewEntity, demand};
 
 use super::pause;
-use super::random::DemoRandom;
 use super::tally::DemoTally;
 
 /// The resource that every worker calls.
@@ -81,7 +81,7 @@ impl Fleet {
         let is_over = AtomicBool::new(false);
         std::thread::scope(|scope| {
             for (number, key) in (0..WORKERS).flat_map(|_| &self.keys).enumerate() {
-                let random = DemoRandom::from_seed(seed.wrapping_mul(1_000).wrapping_add(number as u64));
+                let random = SplitMix64::new(seed.wrapping_mul(1_000).wrapping_add(number as u64));
                 let is_over = &is_over;
                 scope.spawn(move || key.work(limiter, random, is_over));
             }
@@ -93,7 +93,7 @@ impl Fleet {
 }
 
 impl DemoKey {
-    fn work(&self, limiter: &Limiter, mut random: DemoRandom, is_over: &AtomicBool) {
+    fn work(&self, limiter: &Limiter, mut random: SplitMix64, is_over: &AtomicBool) {
         while !is_over.load(Ordering::Relaxed) {
             match self.call(limiter, &mut random) {
                 Ok(()) => pause(Duration::from_millis(random.between(20, 150))),
@@ -107,7 +107,7 @@ impl DemoKey {
     }
 
     /// Acquires an estimate, simulates a call, and settles what it used.
-    fn call(&self, limiter: &Limiter, random: &mut DemoRandom) -> Result<(), LimiterError> {
+    fn call(&self, limiter: &Limiter, random: &mut SplitMix64) -> Result<(), LimiterError> {
         let estimate = random.between(200, 1_200);
         let used = estimate * random.between(30, 140) / 100;
         let took_ms = random.between(60, 350);

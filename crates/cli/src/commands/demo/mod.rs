@@ -1,7 +1,6 @@
 //! `tollgate demo`: a small simulated fleet on a temporary file.
 
 mod fleet;
-mod random;
 mod screen;
 mod summary;
 mod tally;

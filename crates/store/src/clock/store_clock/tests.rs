@@ -1,5 +1,5 @@
 use super::*;
-use crate::ManualClock;
+use crate::{ManualClock, SplitMix64};
 use tollgate_core::Span;
 
 const BOOTED: Tick = Tick::from_secs(5_000);
@@ -222,22 +222,12 @@ fn alarms_ring_by_store_time_also_while_it_is_slewed() {
     assert!(rung >= at.as_micros() && rung <= at.as_micros() + 1_000_000, "{rung} for {at:?}");
 }
 
-/// Numbers that look random, the same for each seed.
-struct HostRandom(u64);
-
-impl HostRandom {
-    fn below(&mut self, bound: u64) -> u64 {
-        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        (self.0 >> 33) % bound
-    }
-}
-
 /// Whatever is set by whom: store time is never ahead of the greatest offset of any wall clock, and no reading is behind an
 /// earlier one by more than what it may be slewed in between.
 #[test]
 fn random_walls_keep_both_bounds() {
     for seed in 0..500 {
-        let (mut random, mut host) = (HostRandom(seed), TestHost::new());
+        let (mut random, mut host) = (SplitMix64::new(seed), TestHost::new());
         let walls: Vec<_> = (0..3).map(|_| host.wall(TODAY)).collect();
         let mut processes: Vec<_> = (0..4).map(|index| host.process(&walls[index % 3])).collect();
         let mut offset_max = 0;
