@@ -1,4 +1,4 @@
-//! Jobs of a commit queue: what is done in a transaction, and who gets the answer.
+//! Jobs of a commit queue: the work in a transaction, and the caller that gets the answer.
 
 use std::sync::Arc;
 use std::task::Waker;
@@ -60,7 +60,7 @@ impl Work {
         })
     }
 
-    /// Returns whether it is done also if the caller drops the reply, once it was asked for: it ends a lease, say.
+    /// Returns whether the job is done even if the caller drops the reply: it ends a lease, for example.
     pub(crate) fn is_owed(&self) -> bool {
         match self {
             Work::Run(_) => false,
@@ -176,7 +176,8 @@ fn panicked() -> RecordsError {
     StoreError::Refused("a call made the store panic, which is a bug of the store".into()).into()
 }
 
-/// Answers with an error: a job that was begun and not finished is one whose executor panicked. So no caller waits for ever.
+/// Answers with an error: a job that was begun and not finished is one whose executor panicked. So no caller waits for
+/// ever.
 impl Drop for Job {
     fn drop(&mut self) {
         self.answer = None;

@@ -15,7 +15,7 @@ use crate::job::{Answer, Job, Work};
 ///
 /// # Cancel safety
 ///
-/// If it is dropped before it was answered, the work is not done, or undone; unless it is [owed](Work::is_owed).
+/// If it is dropped before it was answered, the work is not done, or is undone; unless it is [owed](Work::is_owed).
 pub(crate) struct PendingReply<'a> {
     queue: &'a CommitQueue,
     stage: ReplyStage,
