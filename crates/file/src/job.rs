@@ -19,7 +19,7 @@ use crate::txn::WriteTxn;
 const TRIES_MAX: u32 = 1_000;
 
 /// How a job ended; with the outcome if it applied a transaction on buckets.
-pub(crate) type Answer = Result<Option<Applied>, RecordsError>;
+pub(crate) type JobAnswer = Result<Option<Applied>, RecordsError>;
 
 type RunFn = Box<dyn FnMut(&mut WriteTxn<'_>) -> Result<(), Abort> + Send>;
 
@@ -53,7 +53,7 @@ impl ApplyJob {
 }
 
 impl Work {
-    fn run(&mut self, txn: &mut WriteTxn<'_>) -> Result<Answer, TxnError> {
+    fn run(&mut self, txn: &mut WriteTxn<'_>) -> Result<JobAnswer, TxnError> {
         Abort::answer(match self {
             Work::Run(run) => run(txn).map(|()| None),
             Work::Apply(apply) => apply.run(txn).map(Some),
@@ -70,7 +70,7 @@ impl Work {
 
     /// Returns what undoes the work, for a caller that dropped the reply. An outcome of an earlier transaction with the
     /// same id belongs to the caller that got it then.
-    pub(crate) fn undo(self, answer: Answer) -> Option<Work> {
+    pub(crate) fn undo(self, answer: JobAnswer) -> Option<Work> {
         let Ok(Some(Applied { outcome: TxnOutcome::Done(done), is_repeat: false })) = answer else {
             return None;
         };
@@ -88,7 +88,7 @@ pub(crate) struct Job {
     /// Until it is answered.
     work: Option<Work>,
     /// The answer if the transaction commits.
-    answer: Option<Answer>,
+    answer: Option<JobAnswer>,
     owner: JobOwner,
 }
 
