@@ -1,12 +1,23 @@
-//! Percentiles in a few kilobytes, in integers.
+//! A histogram of durations: percentiles in a few kilobytes, in integers.
 
 use std::time::Duration;
 
-/// Each power of two is divided into this many steps, so that a percentile is exact to 1/16.
+/// Steps per power of two, which makes a percentile exact to 1/16.
 const STEPS: u64 = 16;
 const STEP_BITS: u32 = 4;
 
-/// How many durations there were of about which length, in microseconds.
+/// A histogram of durations.
+///
+/// ```
+/// use std::time::Duration;
+/// use tollgate_batch::Histogram;
+///
+/// let mut calls = Histogram::default();
+/// (1..=100).for_each(|millis| calls.record(Duration::from_millis(millis)));
+/// assert_eq!(calls.count(), 100);
+/// let median = calls.per_mille(500).as_millis();
+/// assert!((50..=53).contains(&median), "{median}");
+/// ```
 #[derive(Clone, Debug)]
 pub struct Histogram {
     counts: Vec<u64>,
@@ -24,38 +35,39 @@ impl Histogram {
     /// Counts a duration.
     pub fn record(&mut self, duration: Duration) {
         let micros = u64::try_from(duration.as_micros()).unwrap_or(u64::MAX);
-        self.counts[place(micros)] += 1;
+        self.counts[slot(micros)] += 1;
         self.count += 1;
         self.most = self.most.max(micros);
     }
 
-    /// How many there were.
+    /// Returns how many durations were recorded.
     pub fn count(&self) -> u64 {
         self.count
     }
 
-    /// The longest.
+    /// Returns the longest duration.
     pub fn max(&self) -> Duration {
         Duration::from_micros(self.most)
     }
 
-    /// The duration that so many of a thousand do not exceed: 500 for the median. At most a sixteenth too long.
+    /// Returns the duration that `per_mille` of a thousand recorded durations do not exceed: 500
+    /// for the median. It is at most a sixteenth too long.
     pub fn per_mille(&self, per_mille: u64) -> Duration {
         let rank = u128::from(self.count) * u128::from(per_mille.min(1_000));
         let rank = u64::try_from(rank.div_ceil(1_000)).unwrap_or(u64::MAX).max(1);
         let mut seen = 0;
-        for (place, count) in self.counts.iter().enumerate() {
+        for (slot, count) in self.counts.iter().enumerate() {
             seen += count;
             if seen >= rank {
-                return Duration::from_micros(last_of(place).min(self.most));
+                return Duration::from_micros(upper_bound(slot).min(self.most));
             }
         }
         Duration::ZERO
     }
 }
 
-/// Where a number is counted.
-fn place(micros: u64) -> usize {
+/// Returns the index of the counter for a number.
+fn slot(micros: u64) -> usize {
     if micros < STEPS {
         return micros as usize;
     }
@@ -64,9 +76,9 @@ fn place(micros: u64) -> usize {
     (u64::from(shift + 1) * STEPS + step) as usize
 }
 
-/// The largest number that is counted there.
-fn last_of(place: usize) -> u64 {
-    let (row, step) = (place as u64 / STEPS, place as u64 % STEPS);
+/// Returns the largest number that a counter counts.
+fn upper_bound(slot: usize) -> u64 {
+    let (row, step) = (slot as u64 / STEPS, slot as u64 % STEPS);
     match row {
         0 => step,
         _ => {
@@ -87,17 +99,17 @@ mod tests {
         (1..=10_000).for_each(|millis| histogram.record(Duration::from_millis(millis)));
         for per_mille in [1, 500, 900, 990, 1_000] {
             let exact = Duration::from_millis(per_mille * 10);
-            let told = histogram.per_mille(per_mille);
-            assert!(told >= exact && told <= exact + exact / 16, "{per_mille}: {told:?}");
+            let reported = histogram.per_mille(per_mille);
+            assert!(reported >= exact && reported <= exact + exact / 16, "{per_mille}: {reported:?}");
         }
     }
 
     #[test]
-    fn every_number_has_a_place_that_ends_at_or_after_it() {
+    fn every_number_has_the_slot_whose_upper_bound_is_the_next() {
         for micros in [0, 1, 15, 16, 17, 31, 32, 1_000, u64::MAX / 3, u64::MAX] {
-            let place = place(micros);
-            assert!(last_of(place) >= micros, "{micros}");
-            assert!(place == 0 || last_of(place - 1) < micros, "{micros}");
+            let slot = slot(micros);
+            assert!(upper_bound(slot) >= micros, "{micros}");
+            assert!(slot == 0 || upper_bound(slot - 1) < micros, "{micros}");
         }
     }
 }

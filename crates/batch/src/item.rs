@@ -1,11 +1,19 @@
-//! What goes in, what a handler sees, and what it answers.
+//! Items, the attempts that a handler is called with, and its replies.
 
 use std::sync::Arc;
 
 use tollgate_provider::{Class, Hint};
 use tollgate_store::{Mutex, MutexGuard};
 
-/// One piece of work.
+/// An item: one piece of work with an id.
+///
+/// ```
+/// use tollgate_batch::Item;
+///
+/// let prompt = "Translate: good morning";
+/// let item = Item::new("greeting-1", prompt).scope("openai").tokens(40).payload_bytes(prompt.len());
+/// # let _ = item;
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Item<P> {
     pub(crate) id: Arc<str>,
@@ -17,7 +25,7 @@ pub struct Item<P> {
     pub(crate) label: Label,
 }
 
-/// What the journal's line says of an item besides what became of it.
+/// What a journal line contains of an item besides its outcome.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Label {
     pub(crate) has_custom_id: bool,
@@ -25,46 +33,49 @@ pub(crate) struct Label {
 }
 
 impl<P> Item<P> {
-    /// An item. The id is its name in results, and in the journal.
+    /// Creates an item. The id identifies it in outcomes and in the journal.
     pub fn new(id: impl Into<Arc<str>>, payload: P) -> Item<P> {
         let label = Label::default();
         Item { id: id.into(), payload, scope: None, tokens: 0, cost_micros: 0, payload_bytes: 0, label }
     }
 
-    /// The same for one scope: a provider and an account, say. Without it any account of the batch will do.
+    /// Assigns the item to a scope, such as an account of a provider. Without a scope, any account
+    /// of the batch may serve it.
     #[must_use]
     pub fn scope(self, scope: impl Into<Arc<str>>) -> Item<P> {
         Item { scope: Some(scope.into()), ..self }
     }
 
-    /// The same with how many tokens a call will take, as far as is known.
+    /// Sets the estimated tokens of one call.
     #[must_use]
     pub fn tokens(self, tokens: u64) -> Item<P> {
         Item { tokens, ..self }
     }
 
-    /// The same with what a call will cost, in millionths of whatever money is counted in.
+    /// Sets the estimated cost of one call, in millionths of the currency.
     #[must_use]
     pub fn cost_micros(self, cost_micros: u64) -> Item<P> {
         Item { cost_micros, ..self }
     }
 
-    /// Sets how much memory the payload takes, by which [`Batch::buffer_bytes`](crate::Batch::buffer_bytes) bounds how many
-    /// items wait.
+    /// Sets the memory that the payload takes. [`Batch::buffer_bytes`](crate::Batch::buffer_bytes)
+    /// bounds the sum over all waiting items.
     #[must_use]
     pub fn payload_bytes(self, payload_bytes: usize) -> Item<P> {
         Item { payload_bytes, ..self }
     }
 
-    /// Writes the id into the journal's line as `custom_id` as well, the field that files of batches have it in.
+    /// Writes the id into the journal line as `custom_id` as well, the field that providers' batch
+    /// files use.
     #[must_use]
     pub fn with_custom_id(mut self) -> Item<P> {
         self.label.has_custom_id = true;
         self
     }
 
-    /// Sets what the payload is recognised by: a hash of it, say, that is the same in every process. A later run reports an
-    /// item whose fingerprint is not the one in the journal, and does not call it.
+    /// Sets a fingerprint of the payload, such as a hash that is the same in every process. A later
+    /// run reports an item whose fingerprint differs from the one in the journal, and does not call
+    /// it.
     #[must_use]
     pub fn fingerprint(mut self, fingerprint: u64) -> Item<P> {
         self.label.fingerprint = Some(fingerprint);
@@ -72,7 +83,7 @@ impl<P> Item<P> {
     }
 }
 
-/// What stays of an item from one call to the next.
+/// The part of an item that its calls share.
 #[derive(Debug)]
 pub(crate) struct ItemShared<P, S> {
     pub(crate) id: Arc<str>,
@@ -80,59 +91,102 @@ pub(crate) struct ItemShared<P, S> {
     pub(crate) state: Mutex<S>,
 }
 
-/// One call of an item, as its handler sees it.
+/// One call of an item, as its handler receives it. `S` is state that the calls of one item share.
+///
+/// ```
+/// use tollgate_batch::{Batch, CallReply, Item, ItemAttempt};
+/// use tollgate_provider::Hint;
+///
+/// # tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap().block_on(async {
+/// let items = [Item::new("a", "one two")];
+/// let run = Batch::new().run(items, |call: ItemAttempt<&str, u32>| async move {
+///     *call.state() += 1;
+///     match call.number() {
+///         1 => CallReply::invalid("half an answer", Hint::ok()),
+///         _ => CallReply::done((call.id().to_owned(), call.attempt(), *call.state()), Hint::ok()),
+///     }
+/// });
+/// let (outcomes, _) = run.collect().await.unwrap();
+/// assert_eq!(outcomes[0].result, Ok(("a".to_owned(), 2, 2)));
+/// # });
+/// ```
 #[derive(Debug)]
 pub struct ItemAttempt<P, S = ()> {
-    pub(crate) card: Arc<ItemShared<P, S>>,
+    pub(crate) item: Arc<ItemShared<P, S>>,
     pub(crate) scope: Arc<str>,
     pub(crate) attempt: u32,
     pub(crate) number: u32,
 }
 
 impl<P, S> ItemAttempt<P, S> {
-    /// The id of the item.
+    /// Returns the id of the item.
     pub fn id(&self) -> &str {
-        &self.card.id
+        &self.item.id
     }
 
-    /// What is to be done.
+    /// Returns the payload of the item.
     pub fn payload(&self) -> &P {
-        &self.card.payload
+        &self.item.payload
     }
 
-    /// The scope it is called in: which account to use.
+    /// Returns the scope of the call, which names the account to use.
     pub fn scope(&self) -> &str {
         &self.scope
     }
 
-    /// Which attempt this is, from 1. A refusal with "not now" is no attempt.
+    /// Returns the number of the attempt, from 1. A 429 does not count as an attempt.
     pub fn attempt(&self) -> u32 {
         self.attempt
     }
 
-    /// Which call this is, from 1, whatever became of those before.
+    /// Returns the number of the call, from 1. Every earlier call counts.
     pub fn number(&self) -> u32 {
         self.number
     }
 
-    /// Returns what this item's calls pass on from one to the next. No two of them run at once, so this does not wait.
+    /// Returns the state that the calls of this item share. No two of them run at the same time, so
+    /// the lock is free.
     pub fn state(&self) -> MutexGuard<'_, S> {
-        self.card.state.lock()
+        self.item.state.lock()
     }
 }
 
-/// What a call used.
+/// The tokens that a call used.
+///
+/// ```
+/// use tollgate_batch::{CallReply, TokenUsage};
+/// use tollgate_provider::Hint;
+///
+/// let reply = CallReply::done("text", Hint::ok()).usage(TokenUsage::Known(31));
+/// # let _ = reply;
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TokenUsage {
-    /// So many tokens.
+    /// This many tokens.
     Known(u64),
-    /// Nothing: it was refused.
+    /// None: the call was refused.
     Zero,
-    /// It is not known, so what was estimated counts.
+    /// Unknown, so the estimate of the item counts.
     Unknown,
 }
 
-/// What a handler answers.
+/// The reply of a handler to one call.
+///
+/// ```
+/// use tollgate_batch::CallReply;
+/// use std::time::SystemTime;
+/// use tollgate_provider::{Class, Response, read};
+///
+/// /// Turns an HTTP response of the provider into the reply of a handler.
+/// fn reply(response: &Response<'_>) -> CallReply<Vec<u8>> {
+///     let hint = read(response, SystemTime::now());
+///     match hint.class {
+///         Class::Ok => CallReply::done(response.body.to_vec(), hint),
+///         _ => CallReply::refused(hint),
+///     }
+/// }
+/// # reply(&Response::new(429, &[("retry-after", "1")], b"{}"));
+/// ```
 #[derive(Clone, Debug)]
 pub struct CallReply<O> {
     pub(crate) result: CallAnswer<O>,
@@ -143,7 +197,7 @@ pub struct CallReply<O> {
     pub(crate) was_sent: bool,
 }
 
-/// What came of a call.
+/// The result of a call.
 #[derive(Clone, Debug)]
 pub(crate) enum CallAnswer<O> {
     Done(O),
@@ -152,20 +206,21 @@ pub(crate) enum CallAnswer<O> {
 }
 
 impl<O> CallReply<O> {
-    /// It is done. The hint is what the provider said.
+    /// Returns the reply of a call that succeeded. `hint` is what was read from the provider's
+    /// response.
     pub fn done(output: O, mut hint: Hint) -> CallReply<O> {
         hint.class = Class::Ok;
         CallReply::new(CallAnswer::Done(output), hint)
     }
 
-    /// The provider answered, but not with anything of use.
+    /// Returns the reply of a call that the provider answered with an output that is not usable.
     pub fn invalid(why: impl Into<String>, mut hint: Hint) -> CallReply<O> {
         hint.class = Class::Ok;
         CallReply::new(CallAnswer::Invalid(why.into()), hint)
     }
 
-    /// The provider refused, or could not be reached. A hint that says that all is well counts as something that may
-    /// not fail again.
+    /// Returns the reply of a call that the provider refused, or that did not reach it. A hint of
+    /// class `Ok` counts as a transient failure.
     pub fn refused(mut hint: Hint) -> CallReply<O> {
         if hint.class == Class::Ok {
             hint.class = Class::Transient;
@@ -173,8 +228,9 @@ impl<O> CallReply<O> {
         CallReply::new(CallAnswer::Refused, hint)
     }
 
-    /// No call was made, because the handler knows that the provider refuses for good: the hint is what it said before. It
-    /// does not count as a call, and the item is called in another scope if there is one.
+    /// Returns the reply of a handler that made no call, because it knows that the provider refuses
+    /// permanently; `hint` is the earlier refusal. It does not count as a call, and another scope
+    /// serves the item if there is one.
     pub fn not_sent(hint: Hint) -> CallReply<O> {
         CallReply { was_sent: false, usage: TokenUsage::Zero, ..CallReply::refused(hint) }
     }
@@ -188,20 +244,21 @@ impl<O> CallReply<O> {
         CallReply { result, hint, usage, cost_micros: None, rejected: None, was_sent: true }
     }
 
-    /// The same with what was used, if the hint does not say so or is wrong.
+    /// Sets the tokens that the call used, where the hint does not have them or is wrong.
     #[must_use]
     pub fn usage(self, usage: TokenUsage) -> CallReply<O> {
         CallReply { usage, ..self }
     }
 
-    /// Adds what the provider replied to a call that was refused or brought nothing of use. If the item fails, its
-    /// [outcome](crate::Outcome::rejected) has the last of these.
+    /// Adds the provider's reply to a call that was refused or whose output is not usable. If the
+    /// item fails, [`Outcome::rejected`](crate::Outcome::rejected) is the last of these replies.
     #[must_use]
     pub fn rejected(self, output: O) -> CallReply<O> {
         CallReply { rejected: Some(output), ..self }
     }
 
-    /// The same with what it cost, in the unit of [`Item::cost_micros`]. Otherwise that is estimated from the tokens.
+    /// Sets the cost of the call, in the unit of [`Item::cost_micros`]. By default the cost is
+    /// estimated from the tokens.
     #[must_use]
     pub fn cost_micros(self, cost_micros: u64) -> CallReply<O> {
         CallReply { cost_micros: Some(cost_micros), ..self }

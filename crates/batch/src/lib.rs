@@ -1,7 +1,8 @@
-//! Batches: many items, one provider that says 429, and no item that deadlocks, is lost or doubled.
+//! Batch processing against rate-limited APIs: many items, a provider that answers 429, and exactly
+//! one outcome for each item.
 //!
 //! ```
-//! use tollgate_batch::{Batch, Item, CallReply, ItemAttempt};
+//! use tollgate_batch::{Batch, CallReply, Item, ItemAttempt};
 //! use tollgate_provider::Hint;
 //!
 //! # tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap().block_on(async {
@@ -16,16 +17,19 @@
 //! # });
 //! ```
 //!
-//! - [`Batch`] takes items from an iterator or a stream, in bounded memory, and gives exactly one [`Outcome`] for each.
-//! - An item that meets a 429 is parked with all it knows, and its worker takes another. A 429 is no attempt; no item
-//!   that shares the [scope] starts before the provider's deadline, and then they start one after the other.
-//! - The [pace] is learned: from headers where there are any, and from the 429s themselves where not.
-//! - A [`Journal`] has results on disk before they are returned, and a later run calls only what is missing.
+//! - [`Batch`] takes items from an iterator or a stream, in bounded memory, and returns exactly one
+//!   [`Outcome`] for each.
+//! - An item that meets a 429 is parked with its state, and its worker calls another item. A 429
+//!   does not count as an attempt; no item of the same [scope] starts before the provider's
+//!   deadline, and then they start one after the other.
+//! - The [pace] is learned: from headers if the provider sends them, and otherwise from its 429s.
+//! - A [`Journal`] stores outcomes on disk before they are returned, and a later run calls only the
+//!   items that are missing.
 //! - A [`SharedCooldown`] lets processes and hosts cool down together, through any store.
 //!
-//! What is decided is decided by pure machines ([`scope::PaceScope`], [`pace::Pace`]), which take the time as an argument; one
-//! task owns them, and all calls of a batch. It takes its time from tokio, which a test can pause, or from a
-//! [`Clock`](tollgate::Clock), which a test can turn.
+//! Decisions are made by pure state machines ([`scope::PaceScope`], [`pace::Pace`]) that take the
+//! time as an argument. One task owns them and all calls of a batch. Its time is tokio's, which a
+//! test can pause, or that of a [`Clock`](tollgate::Clock), which a test can set.
 
 #[cfg(doctest)]
 mod guide;
@@ -37,10 +41,11 @@ mod outcome;
 pub mod pace;
 mod policy;
 mod processor;
-mod random;
 pub mod scope;
 mod shared;
+// Hidden: for the tests and benchmarks of this workspace, without any promise of stability.
 #[cfg(any(test, feature = "simulator"))]
+#[doc(hidden)]
 pub mod simulator;
 mod source;
 mod status;
@@ -54,7 +59,7 @@ pub use observe::{BatchEvent, BatchObserver, SkipReason};
 pub use outcome::{FailureClass, ItemError, Outcome, StopReason};
 pub use processor::{Batch, DriverGone, Order, Run, SCOPES_MAX, Stopper};
 pub use scope::CooldownPolicy;
-pub use shared::{Cooling, LOOK_EVERY, SharedCooldown};
+pub use shared::{Cooling, POLL_INTERVAL, SharedCooldown};
 pub use status::{CooldownStatus, Learned, ScopeStatus};
 pub use summary::{BatchProgress, Summary};
 pub use tollgate::{Backoff, Jitter, Retry};

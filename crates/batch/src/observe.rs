@@ -1,4 +1,4 @@
-//! What happens, as it happens.
+//! Events of a batch, and the observer that receives them.
 
 use std::time::Duration;
 
@@ -7,122 +7,143 @@ use tollgate_provider::Class;
 use crate::outcome::FailureClass;
 use crate::scope::Closed;
 
-/// Something that happened in a batch.
+/// An event of a batch.
+///
+/// ```
+/// use tollgate_batch::BatchEvent;
+///
+/// fn log(event: &BatchEvent<'_>) -> Option<String> {
+///     match event {
+///         BatchEvent::CoolingDown { scope, left, reason, .. } => {
+///             Some(format!("{scope}: no call for {left:?} ({reason})"))
+///         }
+///         BatchEvent::Closed { scope, closed } => Some(format!("{scope}: closed, {}", closed.reason)),
+///         _ => None,
+///     }
+/// }
+/// # assert_eq!(log(&BatchEvent::Ended), None);
+/// ```
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub enum BatchEvent<'a> {
     /// A call started.
     Started {
-        /// The item.
+        /// The id of the item.
         id: &'a str,
-        /// The scope.
+        /// The name of the scope.
         scope: &'a str,
-        /// Which attempt it is.
+        /// The number of the attempt.
         attempt: u32,
     },
     /// A call was answered, or ended without an answer.
     Replied {
-        /// The item.
+        /// The id of the item.
         id: &'a str,
-        /// The scope.
+        /// The name of the scope.
         scope: &'a str,
-        /// What the provider said.
+        /// The class of the reply.
         class: Class,
-        /// How long it took.
+        /// How long the call took.
         took: Duration,
-        /// Why it was refused, in the words of the provider, if it gave a reason.
+        /// The reason of a refusal, in the words of the provider, if it gave one.
         reason: Option<&'a str>,
     },
     /// An item met a 429 or an outage, and waits with its state for the end of the cooldown.
     Parked {
-        /// The item.
+        /// The id of the item.
         id: &'a str,
-        /// The scope.
+        /// The name of the scope.
         scope: &'a str,
     },
-    /// A cooldown began, or ends at another time than was said before.
+    /// A cooldown began, or its end has changed.
     CoolingDown {
-        /// The scope.
+        /// The name of the scope.
         scope: &'a str,
-        /// Which cooldown it is, from 1.
+        /// The number of the cooldown, from 1.
         generation: u64,
-        /// For how long from now on.
+        /// How long the cooldown still lasts.
         left: Duration,
-        /// Why, in the words of the provider.
+        /// The reason, in the words of the provider.
         reason: &'a str,
     },
     /// A cooldown ended, or the batch did.
     CooledDown {
-        /// The scope.
+        /// The name of the scope.
         scope: &'a str,
-        /// Which cooldown it was.
+        /// The number of the cooldown.
         generation: u64,
-        /// How many calls met it.
+        /// How many calls met the cooldown.
         participants: u64,
-        /// How long it lasted.
+        /// How long the cooldown lasted.
         paused: Duration,
     },
     /// A parked item is called again.
     HandedOut {
-        /// The item.
+        /// The id of the item.
         id: &'a str,
-        /// The scope.
+        /// The name of the scope.
         scope: &'a str,
     },
-    /// An item is tried again after a failure.
+    /// An item is retried after a failure.
     Retrying {
-        /// The item.
+        /// The id of the item.
         id: &'a str,
-        /// What the failure was.
+        /// The class of the failure.
         class: FailureClass,
-        /// After how long.
+        /// The pause before the next attempt.
         pause: Duration,
     },
-    /// An item is finished, or given up. Where there is a journal, it is written down by then.
+    /// An item has its outcome. If there is a journal, the outcome is on disk.
     Finished {
-        /// The item.
+        /// The id of the item.
         id: &'a str,
-        /// In which way it failed; `None` if it is done, or was not tried to the end.
+        /// The class of the failure; `None` if the item has an output or is unfinished.
         failed: Option<FailureClass>,
-        /// Whether there is an output.
+        /// True if the item has an output.
         done: bool,
     },
-    /// A scope is closed for good.
+    /// A scope is closed permanently.
     Closed {
-        /// The scope.
+        /// The name of the scope.
         scope: &'a str,
-        /// Why.
+        /// Why the scope is closed.
         closed: &'a Closed,
     },
     /// An item is not called.
     Skipped {
-        /// The item.
+        /// The id of the item.
         id: &'a str,
-        /// Which item of the input it is, from 0.
+        /// The index of the item in the input, from 0.
         index: u64,
         /// Why it is not called.
         reason: SkipReason,
     },
-    /// The batch has ended. Nothing follows.
+    /// The batch has ended. No event follows.
     Ended,
 }
 
 /// Why an item is not called.
+///
+/// ```
+/// use tollgate_batch::SkipReason;
+///
+/// assert_eq!(SkipReason::Duplicate.name(), "duplicate");
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum SkipReason {
-    /// An earlier run wrote its output down.
+    /// An earlier run has stored its output.
     Done,
     /// It failed in an earlier run.
     Failed,
-    /// An earlier run finished it, and its [fingerprint](crate::Item::fingerprint) was another one then.
+    /// An earlier run finished it with another [fingerprint](crate::Item::fingerprint).
     Changed,
-    /// The input had an item of this id before.
+    /// The input had an item with the same id before.
     Duplicate,
 }
 
 impl SkipReason {
-    /// Its name, as events write it.
+    /// Returns the name of the reason, as events write it.
     pub fn name(self) -> &'static str {
         match self {
             SkipReason::Done => "done",
@@ -133,9 +154,37 @@ impl SkipReason {
     }
 }
 
-/// Hears what happens. It is called from the batch's own task, and should be quick.
+/// An observer of a batch. The task of the batch calls it, so it should be quick. A closure is one.
+///
+/// ```
+/// use std::sync::Arc;
+/// use std::sync::atomic::{AtomicU64, Ordering};
+/// use tollgate_batch::{Batch, BatchEvent, BatchObserver, CallReply, Item, ItemAttempt};
+/// use tollgate_provider::Hint;
+///
+/// /// Counts the calls that started.
+/// struct Starts(Arc<AtomicU64>);
+///
+/// impl BatchObserver for Starts {
+///     fn observe(&mut self, event: &BatchEvent<'_>) {
+///         if let BatchEvent::Started { .. } = event {
+///             self.0.fetch_add(1, Ordering::Relaxed);
+///         }
+///     }
+/// }
+///
+/// # tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap().block_on(async {
+/// let starts = Arc::new(AtomicU64::new(0));
+/// let batch = Batch::new().observer(Starts(starts.clone()));
+/// let run = batch.run([Item::new("a", 1)], |_: ItemAttempt<u64>| async {
+///     CallReply::done((), Hint::ok())
+/// });
+/// run.finish().await.unwrap();
+/// assert_eq!(starts.load(Ordering::Relaxed), 1);
+/// # });
+/// ```
 pub trait BatchObserver: Send {
-    /// Something happened.
+    /// Handles an event.
     fn observe(&mut self, event: &BatchEvent<'_>);
 }
 

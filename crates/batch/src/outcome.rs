@@ -1,4 +1,4 @@
-//! What comes out.
+//! Outcomes of items.
 
 use std::fmt;
 use std::sync::Arc;
@@ -7,57 +7,78 @@ use std::time::Duration;
 use crate::item::Label;
 use crate::scope::Closed;
 
-/// What became of one item. There is exactly one for each item that was accepted.
+/// The outcome of one item. Each accepted item has exactly one.
+///
+/// ```
+/// use tollgate_batch::{Batch, CallReply, Item, ItemAttempt};
+/// use tollgate_provider::Hint;
+///
+/// # tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap().block_on(async {
+/// let mut run = Batch::new().run([Item::new("a", 20)], |call: ItemAttempt<u64>| async move {
+///     CallReply::done(call.payload() + 1, Hint::ok())
+/// });
+/// let outcome = run.next().await.unwrap();
+/// assert_eq!((&*outcome.id, outcome.result.clone(), outcome.attempts), ("a", Ok(21), 1));
+/// assert!(outcome.is_final());
+/// # });
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Outcome<O> {
-    /// The item's id.
+    /// The id of the item.
     pub id: Arc<str>,
-    /// Which item of the input it was, from 0.
+    /// The index of the item in the input, from 0.
     pub index: u64,
-    /// What came of it.
+    /// The output, or why there is none.
     pub result: Result<O, ItemError>,
-    /// The last reply of the provider that the handler passed on, if the item failed, by whatever: a call after it that brought
-    /// no reply, or a deadline.
+    /// The last reply of the provider that the handler passed on, if the item failed. A later call
+    /// without a reply, or a deadline, does not discard it.
     pub rejected: Option<O>,
-    /// How many attempts it took. Refusals with "not now" are none.
+    /// The number of attempts. A 429 does not count as one.
     pub attempts: u32,
-    /// How many calls were made.
+    /// The number of calls.
     pub calls: u32,
-    /// How many of them were refused with "not now".
+    /// The number of calls that were answered with a 429.
     pub throttles: u32,
-    /// How many tokens its calls used, as far as is known, and as estimated otherwise.
+    /// The tokens that its calls used; estimated where the usage is not known.
     pub tokens: u64,
-    /// What its calls cost, in millionths.
+    /// The cost of its calls, in millionths.
     pub cost_micros: u64,
-    /// How long it took since it was accepted.
+    /// The time from acceptance to outcome.
     pub took: Duration,
-    /// What the journal's line says of the item itself.
+    /// What the line of the item in a journal contains besides the outcome.
     pub(crate) label: Label,
 }
 
-/// A class of failure of one item.
+/// A class of failures.
+///
+/// ```
+/// use tollgate_batch::FailureClass;
+///
+/// assert_eq!(FailureClass::named("throttled"), Some(FailureClass::Throttled));
+/// assert_eq!(FailureClass::Fatal.name(), "fatal");
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[non_exhaustive]
 pub enum FailureClass {
-    /// "Not now", for longer than there is patience.
+    /// The provider answered 429 for longer than the throttle budget.
     Throttled,
-    /// The provider had too much to do, each time.
+    /// The provider was overloaded, on every attempt.
     Overloaded,
-    /// Something failed that may not fail again, and did.
+    /// A failure that may pass, on every attempt.
     Transient,
-    /// The provider answered, and nothing of use.
+    /// The provider answered, and the output was not usable.
     Invalid,
-    /// It fails however often it is tried.
+    /// A failure that no retry helps against.
     Fatal,
-    /// Its deadline has passed.
+    /// The deadline of the item has passed.
     Deadline,
     /// The handler panicked.
     Panicked,
 }
 
 impl FailureClass {
-    /// Its name, as the journal and events write it.
+    /// Returns the name of the class, as the journal and events write it.
     pub fn name(self) -> &'static str {
         match self {
             FailureClass::Throttled => "throttled",
@@ -70,7 +91,7 @@ impl FailureClass {
         }
     }
 
-    /// The class of that name.
+    /// Returns the class of a name.
     pub fn named(name: &str) -> Option<FailureClass> {
         use FailureClass::*;
         [Throttled, Overloaded, Transient, Invalid, Fatal, Deadline, Panicked]
@@ -80,23 +101,38 @@ impl FailureClass {
 }
 
 /// Why an item has no output.
+///
+/// ```
+/// use tollgate_batch::{FailureClass, ItemError, StopReason};
+///
+/// let failed = ItemError::Item { class: FailureClass::Fatal, reason: "no such model".into() };
+/// assert_eq!(failed.to_string(), "fatal: no such model");
+/// let unfinished = ItemError::Unfinished(StopReason::Deadline);
+/// assert_eq!(unfinished.to_string(), "not finished: the deadline of the batch has passed");
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ItemError {
-    /// It failed, and is not tried again, by a later run either.
+    /// The item failed. No later run retries it, unless it is asked to.
     #[error("{}: {reason}", class.name())]
     Item {
-        /// In which way.
+        /// The class of the failure.
         class: FailureClass,
-        /// Why, in the words of the side that refused it.
+        /// The reason, in the words of the provider or of the handler.
         reason: String,
     },
-    /// It was not tried to the end. A later run tries it again.
+    /// The batch ended before the item was finished. A later run calls it again.
     #[error("not finished: {0}")]
     Unfinished(StopReason),
 }
 
-/// Why items were not tried to the end.
+/// Why a batch ended before its input did.
+///
+/// ```
+/// use tollgate_batch::StopReason;
+///
+/// assert_eq!(StopReason::Shutdown.to_string(), "the batch was shut down");
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum StopReason {
@@ -104,13 +140,13 @@ pub enum StopReason {
     Shutdown,
     /// The deadline of the batch has passed.
     Deadline,
-    /// The batch may use no more tokens, or money.
+    /// The budget of tokens or money is used up.
     Budget,
-    /// An item failed in a way on which the batch stops.
+    /// An item failed with a class that stops the batch.
     Stopped(FailureClass),
-    /// The provider refused for good.
+    /// The provider refuses every call permanently.
     Closed(Closed),
-    /// The result could not be written down.
+    /// The journal could not be written.
     Journal(Arc<str>),
 }
 
@@ -121,16 +157,16 @@ impl fmt::Display for StopReason {
             StopReason::Deadline => f.write_str("the deadline of the batch has passed"),
             StopReason::Budget => f.write_str("the budget of the batch is used up"),
             StopReason::Stopped(class) => {
-                write!(f, "an item failed ({}), on which the batch stops", class.name())
+                write!(f, "an item failed ({}), which stops the batch", class.name())
             }
             StopReason::Closed(closed) => write!(f, "the provider refuses for good: {}", closed.reason),
-            StopReason::Journal(cause) => write!(f, "the result could not be written down: {cause}"),
+            StopReason::Journal(cause) => write!(f, "the result could not be stored in the journal: {cause}"),
         }
     }
 }
 
 impl<O> Outcome<O> {
-    /// Whether a later run has nothing to do for it.
+    /// Returns true if a later run does not call the item again.
     pub fn is_final(&self) -> bool {
         !matches!(self.result, Err(ItemError::Unfinished(_)))
     }

@@ -1,4 +1,4 @@
-//! How often, how long, how much.
+//! Retry policies, deadlines and budgets of a batch.
 
 use std::time::Duration;
 
@@ -6,7 +6,7 @@ use tollgate::{Jitter, Retry, Span};
 
 use crate::outcome::FailureClass;
 
-/// How a batch treats its items.
+/// The retry policies, deadlines and budgets that apply to the items of a batch.
 #[derive(Clone, Debug)]
 pub(crate) struct Policy {
     pub(crate) overloaded: Retry,

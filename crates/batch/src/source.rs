@@ -1,4 +1,4 @@
-//! Where items come from.
+//! The input of a batch: an iterator or a stream.
 
 use std::pin::Pin;
 use std::task::{Context, Poll};
@@ -7,7 +7,7 @@ use futures_core::Stream;
 
 use crate::Item;
 
-/// Items, from an iterator or a stream.
+/// The items of a batch, from an iterator or a stream.
 pub(crate) enum ItemSource<P> {
     Iterator(Box<dyn Iterator<Item = Item<P>> + Send>),
     Stream(Pin<Box<dyn Stream<Item = Item<P>> + Send>>),

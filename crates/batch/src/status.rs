@@ -1,4 +1,4 @@
-//! Status of one scope: what it counted, what it learned, and whether it cools down.
+//! The status of one scope: its counters, the limits it learned, and its cooldown.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -6,46 +6,73 @@ use std::time::Duration;
 use crate::pace::PaceRate;
 use crate::scope::{Closed, Counters};
 
-/// Status of one scope, during a batch or at its end.
+/// The status of one scope, during a batch or at its end.
+///
+/// ```
+/// use tollgate_batch::{Batch, CallReply, Item, ItemAttempt};
+/// use tollgate_provider::Hint;
+///
+/// # tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap().block_on(async {
+/// let run = Batch::new().run([Item::new("a", 1)], |_: ItemAttempt<u64>| async {
+///     CallReply::done((), Hint::ok())
+/// });
+/// let summary = run.finish().await.unwrap();
+/// let scope = &summary.scopes[0];
+/// assert_eq!((&*scope.name, scope.counters.calls, scope.in_flight), ("default", 1, 0));
+/// assert!(scope.cooldown.is_none() && scope.closed.is_none());
+/// # });
+/// ```
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct ScopeStatus {
     /// The name of the scope.
     pub name: Arc<str>,
-    /// What it counted so far.
+    /// The counters of the scope.
     pub counters: Counters,
-    /// Calls under way.
+    /// The number of calls in flight.
     pub in_flight: u64,
-    /// The limits it learned from refusals.
+    /// The limits that the scope learned from refusals.
     pub learned: Learned,
-    /// The cooldown that is on, if there is one.
+    /// The cooldown in force, if any.
     pub cooldown: Option<CooldownStatus>,
-    /// Why it is closed, if it is.
+    /// Why the scope is closed, if it is.
     pub closed: Option<Closed>,
-    /// Calls that met a cooldown, in all.
+    /// How many calls met a cooldown, over all cooldowns.
     pub participants: u64,
-    /// For how long it was paused by cooldowns, in all.
+    /// How long cooldowns paused the scope, over all cooldowns.
     pub paused: Duration,
 }
 
-/// Limits of a provider, as far as its refusals have shown them.
+/// The limits of a provider as its refusals have shown them. `None` means that no refusal has shown
+/// a limit.
+///
+/// ```
+/// assert!(tollgate_batch::Learned::default().calls.is_none());
+/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Learned {
-    /// Calls a second.
+    /// Calls per second.
     pub calls: Option<PaceRate>,
-    /// Tokens a second.
+    /// Tokens per second.
     pub tokens: Option<PaceRate>,
 }
 
-/// A cooldown that is on.
+/// A cooldown in force.
+///
+/// ```
+/// # use tollgate_batch::CooldownStatus;
+/// fn line(cooldown: &CooldownStatus) -> String {
+///     format!("cooling down for {:?}: {}", cooldown.left, cooldown.reason)
+/// }
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct CooldownStatus {
-    /// Which cooldown of the scope it is, from 1.
+    /// The number of the cooldown in its scope, from 1.
     pub generation: u64,
-    /// How long it still lasts.
+    /// How long the cooldown still lasts.
     pub left: Duration,
-    /// Why it began, in the words of the provider.
+    /// The reason, in the words of the provider.
     pub reason: Arc<str>,
 }

@@ -1,4 +1,4 @@
-//! A batch or a reader that is dropped, at whatever poll, harms no other task.
+//! A batch or a reader that is dropped at any poll harms no other task.
 
 mod support;
 
@@ -9,12 +9,12 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
-use support::{exact, fine, items, not_now};
+use support::{items, succeeded, throttled, without_jitter};
 use tokio::time::sleep;
 use tollgate::{Demand, Limit, LimitSet};
 use tollgate_batch::{Batch, Item, ItemAttempt, TokenUsage};
 
-/// Counts those that are alive.
+/// Counts the values that are alive.
 struct Alive(Arc<AtomicU32>);
 
 impl Alive {
@@ -40,14 +40,18 @@ async fn a_batch_dropped_after_any_number_of_outcomes_ends_all_its_calls() {
             async move {
                 let _alive = alive;
                 sleep(Duration::from_millis(100 + *call.payload() * 7)).await;
-                if call.number() == 1 && call.payload().is_multiple_of(3) { not_now(1) } else { fine(()) }
+                if call.number() == 1 && call.payload().is_multiple_of(3) {
+                    throttled(1)
+                } else {
+                    succeeded(())
+                }
             }
         });
         for _ in 0..read {
             run.next().await.unwrap();
         }
         drop(run);
-        // What was aborted is dropped by the runtime, which needs a turn.
+        // The runtime drops aborted tasks when it runs next.
         for _ in 0..10 {
             tokio::task::yield_now().await;
         }
@@ -56,10 +60,10 @@ async fn a_batch_dropped_after_any_number_of_outcomes_ends_all_its_calls() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_reader_cancelled_at_every_poll_takes_nothing_with_it() {
+async fn a_reader_cancelled_at_every_poll_loses_no_outcome() {
     let mut run = Batch::new().workers(3).buffer(1).run(items(50), |call: ItemAttempt<u64>| async move {
         sleep(Duration::from_millis(*call.payload() % 5)).await;
-        fine(*call.payload())
+        succeeded(*call.payload())
     });
     let mut seen = Vec::new();
     loop {
@@ -79,19 +83,19 @@ async fn a_reader_cancelled_at_every_poll_takes_nothing_with_it() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn shutdown_at_every_instant_gives_each_accepted_item_its_outcome_and_all_reservations_back() {
+async fn shutdown_at_any_time_finishes_each_accepted_item_and_returns_all_reservations() {
     for millis in (0..3_000).step_by(37) {
         let set = LimitSet::new([Limit::per_hour("tpm", 10_000), Limit::resource("connections", 3)]).unwrap();
-        let batch = Batch::new().workers(6).rules(exact()).account_with("blue", set.clone());
+        let batch = Batch::new().workers(6).cooldown(without_jitter()).account_with("blue", set.clone());
         let work = (0..40_u64).map(|at| Item::new(at.to_string(), at).tokens(10));
         let run = batch.demand(|tokens| Demand::new().with("tpm", tokens)).run(
             work,
             |call: ItemAttempt<u64>| async move {
                 sleep(Duration::from_millis(150)).await;
                 if call.number() == 1 && call.payload().is_multiple_of(7) {
-                    not_now(1)
+                    throttled(1)
                 } else {
-                    fine(()).usage(TokenUsage::Known(10))
+                    succeeded(()).usage(TokenUsage::Known(10))
                 }
             },
         );
@@ -118,7 +122,7 @@ async fn an_observer_that_panics_leaves_no_reader_waiting() {
                 panic!("on purpose");
             }
         })
-        .run(items(3), |_: ItemAttempt<u64>| async { fine(()) });
+        .run(items(3), |_: ItemAttempt<u64>| async { succeeded(()) });
     while run.next().await.is_some() {}
     assert!(run.finish().await.is_err());
 }

@@ -1,4 +1,4 @@
-//! Thousands of batches with a provider that follows a script of chance, each judged by one checker.
+//! Thousands of batches with a provider that replies at random, each verified by one checker.
 
 mod support;
 
@@ -13,22 +13,23 @@ use tollgate_store::Mutex;
 
 const RUNS: u64 = 5_000;
 
-/// A small generator whose numbers a seed replays.
+/// A generator (LCG) that a seed replays. It has its own sequence, which the numbers of calls in
+/// here depend on.
 #[derive(Clone)]
-struct Dice(u64);
+struct ChaosRandom(u64);
 
-impl Dice {
-    fn new(seed: u64) -> Dice {
-        Dice(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ 0x5851_f42d_4c95_7f2d)
+impl ChaosRandom {
+    fn new(seed: u64) -> ChaosRandom {
+        ChaosRandom(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ 0x5851_f42d_4c95_7f2d)
     }
 
-    fn roll(&mut self, below: u64) -> u64 {
+    fn below(&mut self, below: u64) -> u64 {
         self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         (self.0 >> 33) % below
     }
 }
 
-/// What is reported to the checker.
+/// An event that the checker verifies.
 #[derive(Clone, Debug, PartialEq)]
 enum Fact {
     Started { at: Duration, scope: String, id: String },
@@ -36,13 +37,13 @@ enum Fact {
     Outcome { id: String },
 }
 
-/// Whether everything was as promised; what was not, if not.
+/// Checks the promises of a batch, and returns the first that was broken.
 fn check(items: u64, facts: &[Fact]) -> Result<(), String> {
     let mut cooling: BTreeMap<&str, Duration> = BTreeMap::new();
     let mut outcomes: BTreeMap<&str, u32> = BTreeMap::new();
     for fact in facts {
         match fact {
-            // What was said last holds: what was advised may prove to be too long.
+            // The last event holds: advice may prove too long, and then a cooldown becomes shorter.
             Fact::Cooling { scope, until, .. } => {
                 cooling.insert(scope, *until);
             }
@@ -66,11 +67,11 @@ fn check(items: u64, facts: &[Fact]) -> Result<(), String> {
     }
 }
 
-/// What the provider does with a call.
-async fn answer(dice: &Mutex<Dice>, call: &ItemAttempt<u64>) -> CallReply<u64> {
+/// Replies to a call at random.
+async fn answer(random: &Mutex<ChaosRandom>, call: &ItemAttempt<u64>) -> CallReply<u64> {
     let (kind, millis, advice) = {
-        let mut dice = dice.lock();
-        (dice.roll(100), dice.roll(3_000), dice.roll(20))
+        let mut random = random.lock();
+        (random.below(100), random.below(3_000), random.below(20))
     };
     sleep(Duration::from_millis(millis)).await;
     match kind {
@@ -90,17 +91,17 @@ async fn answer(dice: &Mutex<Dice>, call: &ItemAttempt<u64>) -> CallReply<u64> {
 }
 
 async fn run(seed: u64) -> (u64, Vec<Fact>) {
-    let mut dice = Dice::new(seed);
+    let mut random = ChaosRandom::new(seed);
     let began = Instant::now();
-    let (count, workers, scopes) = (1 + dice.roll(40), 1 + dice.roll(64) as usize, 1 + dice.roll(3));
+    let (count, workers, scopes) = (1 + random.below(40), 1 + random.below(64) as usize, 1 + random.below(3));
     let facts = Arc::new(Mutex::new(Vec::new()));
-    let heard = Arc::clone(&facts);
+    let recorded = Arc::clone(&facts);
     let mut batch = Batch::new()
         .workers(workers)
-        .buffer(dice.roll(8) as usize)
-        .lookahead(dice.roll(50) as usize)
-        .order(if dice.roll(2) == 0 { Order::Completion } else { Order::Input })
-        .rules(CooldownPolicy::default())
+        .buffer(random.below(8) as usize)
+        .lookahead(random.below(50) as usize)
+        .order(if random.below(2) == 0 { Order::Completion } else { Order::Input })
+        .cooldown(CooldownPolicy::default())
         .seed(seed)
         .on_transient(Retry::attempts(3).pause(Duration::from_millis(100)).longest(Duration::from_secs(2)))
         .attempt_deadline(Duration::from_secs(5))
@@ -115,14 +116,14 @@ async fn run(seed: u64) -> (u64, Vec<Fact>) {
                 }
                 _ => return,
             };
-            heard.lock().push(fact);
+            recorded.lock().push(fact);
         });
-    if dice.roll(4) == 0 {
-        batch = batch.item_deadline(Duration::from_secs(1 + dice.roll(60)));
+    if random.below(4) == 0 {
+        batch = batch.item_deadline(Duration::from_secs(1 + random.below(60)));
     }
-    let shutdown = (dice.roll(5) == 0).then(|| Duration::from_millis(dice.roll(30_000)));
+    let shutdown = (random.below(5) == 0).then(|| Duration::from_millis(random.below(30_000)));
     let items = (0..count).map(move |at| Item::new(at.to_string(), at).scope((at % scopes).to_string()));
-    let script = Arc::new(Mutex::new(dice));
+    let script = Arc::new(Mutex::new(random));
     let mut run = batch.run(items, move |call: ItemAttempt<u64>| {
         let script = Arc::clone(&script);
         async move { answer(&script, &call).await }
@@ -153,12 +154,12 @@ async fn run(seed: u64) -> (u64, Vec<Fact>) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn whatever_the_provider_does_each_item_has_one_outcome_and_nobody_starts_in_a_cooldown() {
-    // Handlers that panic are part of the script, and nothing to read about.
+async fn each_item_has_one_outcome_and_no_call_starts_in_a_cooldown_whatever_the_provider_replies() {
+    // Handlers that panic are part of the script, so their panics are not printed.
     std::panic::set_hook(Box::new(|info| {
-        let said = info.to_string();
-        if !said.contains("a handler that panics") {
-            eprintln!("{said}");
+        let output = info.to_string();
+        if !output.contains("a handler that panics") {
+            eprintln!("{output}");
         }
     }));
     for seed in 0..RUNS {
@@ -171,7 +172,7 @@ async fn whatever_the_provider_does_each_item_has_one_outcome_and_nobody_starts_
 
 #[tokio::test(start_paused = true)]
 async fn the_checker_catches_planted_faults() {
-    // A run with a cooldown, after which something started.
+    // A run with a cooldown, after which a call started.
     let (items, facts) = run(3).await;
     assert_eq!(check(items, &facts), Ok(()));
     let cooling = facts.iter().position(|fact| matches!(fact, Fact::Cooling { .. })).expect("a cooldown");

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
-use support::{Calls, exact, fine, items, not_now, one_each};
+use support::{Calls, items, one_each, succeeded, throttled, without_jitter};
 use tokio::time::{Instant, sleep};
 use tollgate::{Demand, Limit, LimitSet, Span, Tick};
 use tollgate_batch::simulator::{SimLimit, SimProvider};
@@ -32,10 +32,10 @@ async fn state_is_carried_from_one_call_to_the_next() {
         let word = format!("attempt {} call {}", call.attempt(), call.number());
         call.state().push(word);
         match call.number() {
-            1 => not_now(1),
+            1 => throttled(1),
             2 => CallReply::invalid("half a sentence", Hint::ok()),
             3 => CallReply::refused(Hint::transient()),
-            _ => fine(call.state().clone()),
+            _ => succeeded(call.state().clone()),
         }
     });
     let outcomes = one_each(run, 1).await;
@@ -44,9 +44,9 @@ async fn state_is_carried_from_one_call_to_the_next() {
     assert_eq!((outcomes[0].attempts, outcomes[0].calls, outcomes[0].throttles), (3, 4, 1));
 }
 
-/// A provider that refuses what is wrong with a request has let it pass its limits.
+/// A provider that rejects an invalid request has let it pass its limits.
 #[tokio::test(start_paused = true)]
-async fn requests_that_all_fail_for_good_do_not_go_one_by_one() {
+async fn requests_that_all_fail_permanently_do_not_go_one_by_one() {
     let began = Instant::now();
     let run = Batch::new().workers(50).seed(1).run(items(2_000), |_: ItemAttempt<u64>| async {
         sleep(Duration::from_millis(200)).await;
@@ -80,16 +80,19 @@ async fn each_class_has_its_own_attempts_and_a_fatal_one_has_one() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn backoff_doubles_and_heeds_advice() {
+async fn backoff_doubles_and_follows_advice() {
     let began = Instant::now();
     let starts = Arc::new(Mutex::new(Vec::new()));
-    let noted = Arc::clone(&starts);
+    let recorded = Arc::clone(&starts);
     let retry = Retry::attempts(4).jitter(Jitter::Added);
-    let run = Batch::new().on_overloaded(retry).run(items(1), move |call: ItemAttempt<u64>| {
-        noted.lock().push(began.elapsed());
-        let advice = (call.number() == 3).then_some(100 * SECOND);
-        async move { if call.number() < 4 { CallReply::refused(Hint::overloaded(advice)) } else { fine(()) } }
-    });
+    let run =
+        Batch::new().on_overloaded(retry).run(items(1), move |call: ItemAttempt<u64>| {
+            recorded.lock().push(began.elapsed());
+            let advice = (call.number() == 3).then_some(100 * SECOND);
+            async move {
+                if call.number() < 4 { CallReply::refused(Hint::overloaded(advice)) } else { succeeded(()) }
+            }
+        });
     one_each(run, 1).await;
     let starts = starts.lock();
     let pauses: Vec<Duration> = starts.windows(2).map(|two| two[1] - two[0]).collect();
@@ -102,7 +105,7 @@ async fn backoff_doubles_and_heeds_advice() {
 async fn deadlines_hold_for_an_attempt_an_item_and_the_batch() {
     let hang = |_: ItemAttempt<u64>| async {
         sleep(1_000 * SECOND).await;
-        fine(())
+        succeeded(())
     };
     let began = Instant::now();
     let batch =
@@ -124,14 +127,14 @@ async fn deadlines_hold_for_an_attempt_an_item_and_the_batch() {
 
 #[tokio::test(start_paused = true)]
 async fn an_item_that_is_refused_for_longer_than_its_budget_fails() {
-    let batch = Batch::new().rules(exact()).throttle_budget(10 * SECOND);
-    let run = batch.run(items(1), |_: ItemAttempt<u64>| async { not_now::<()>(4) });
+    let batch = Batch::new().cooldown(without_jitter()).throttle_budget(10 * SECOND);
+    let run = batch.run(items(1), |_: ItemAttempt<u64>| async { throttled::<()>(4) });
     let outcomes = one_each(run, 1).await;
     assert_eq!((class(&outcomes[0].result), outcomes[0].throttles), (Some(FailureClass::Throttled), 4));
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_budget_is_never_exceeded_by_what_is_known_and_what_is_under_way() {
+async fn used_and_reserved_tokens_never_exceed_the_budget() {
     let spent = Arc::new(AtomicU32::new(0));
     let counted = Arc::clone(&spent);
     let work = (0..100_u64).map(|at| Item::new(at.to_string(), at).tokens(100).cost_micros(50));
@@ -145,7 +148,7 @@ async fn a_budget_is_never_exceeded_by_what_is_known_and_what_is_under_way() {
     });
     let (outcomes, summary) = run.collect().await.unwrap();
     let done = outcomes.iter().filter(|outcome| outcome.result.is_ok()).count();
-    // Each may use 100 and uses 80, so the twelfth still fits and the thirteenth does not.
+    // Each call may use 100 and uses 80, so the twelfth still fits and the thirteenth does not.
     assert_eq!((done, spent.load(Ordering::SeqCst)), (12, 960));
     assert_eq!((summary.progress.tokens, summary.progress.cost_micros), (960, 480));
     assert_eq!(summary.stopped, Some(StopReason::Budget));
@@ -161,7 +164,7 @@ async fn a_budget_is_never_exceeded_by_what_is_known_and_what_is_under_way() {
 async fn usage_is_known_zero_or_as_estimated() {
     let work = (0..3_u64).map(|at| Item::new(at.to_string(), at).tokens(100).cost_micros(1_000));
     let run = Batch::new().run(work, |call: ItemAttempt<u64>| async move {
-        let reply = fine(());
+        let reply = succeeded(());
         match call.payload() {
             0 => reply.usage(TokenUsage::Known(40)),
             1 => reply.usage(TokenUsage::Zero),
@@ -174,12 +177,16 @@ async fn usage_is_known_zero_or_as_estimated() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_class_on_which_the_batch_stops_lets_calls_under_way_finish() {
+async fn a_class_that_stops_the_batch_lets_calls_in_flight_finish() {
     let run = Batch::new().workers(4).stop_on(FailureClass::Fatal).run(
         items(50),
         |call: ItemAttempt<u64>| async move {
             sleep(if *call.payload() == 1 { SECOND } else { 2 * SECOND }).await;
-            if *call.payload() == 1 { CallReply::refused(Hint::fatal(FatalKind::Request)) } else { fine(()) }
+            if *call.payload() == 1 {
+                CallReply::refused(Hint::fatal(FatalKind::Request))
+            } else {
+                succeeded(())
+            }
         },
     );
     let (outcomes, summary) = run.collect().await.unwrap();
@@ -189,15 +196,15 @@ async fn a_class_on_which_the_batch_stops_lets_calls_under_way_finish() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_order_of_the_input_holds_whoever_is_parked() {
+async fn the_order_of_the_input_holds_whichever_item_is_parked() {
     for buffer in [0, 1, 7] {
         let batch = Batch::new().workers(4).buffer(buffer).order(Order::Input);
         let mut run = batch.run(items(60), |call: ItemAttempt<u64>| async move {
             sleep(SECOND * (1 + (*call.payload() * 7 % 5) as u32)).await;
             if call.number() == 1 && call.payload().is_multiple_of(9) {
-                not_now(20)
+                throttled(20)
             } else {
-                fine(*call.payload())
+                succeeded(*call.payload())
             }
         });
         let mut wanted = 0;
@@ -210,19 +217,20 @@ async fn the_order_of_the_input_holds_whoever_is_parked() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_account_that_cools_down_or_is_closed_is_passed_over() {
+async fn an_account_that_cools_down_or_is_closed_is_skipped() {
     let calls = Calls::default();
     let counting = calls.clone();
     let began = Instant::now();
-    let batch = Batch::new().workers(2).rules(exact()).account("blue").account("green").account("red");
+    let batch =
+        Batch::new().workers(2).cooldown(without_jitter()).account("blue").account("green").account("red");
     let run = batch.run(items(30), move |call: ItemAttempt<u64>| {
         counting.count(&call);
         async move {
             sleep(SECOND).await;
             match call.scope() {
-                "blue" => not_now(1_000),
+                "blue" => throttled(1_000),
                 "red" => CallReply::refused(Hint::exhausted(None)),
-                _ => fine(()),
+                _ => succeeded(()),
             }
         }
     });
@@ -248,11 +256,11 @@ async fn a_reservation_is_settled_with_what_was_used() {
     let batch = Batch::new().account_with("blue", set.clone()).demand(tokens_of);
     let run = batch.run(work, |call: ItemAttempt<u64>| async move {
         match (call.payload(), call.number()) {
-            (0, _) => fine(()).usage(TokenUsage::Known(50)),
-            (1, _) => fine(()).usage(TokenUsage::Known(250)),
-            (2, _) => fine(()),
+            (0, _) => succeeded(()).usage(TokenUsage::Known(50)),
+            (1, _) => succeeded(()).usage(TokenUsage::Known(250)),
+            (2, _) => succeeded(()),
             (_, 1) => CallReply::refused(Hint::throttled(Some(Duration::from_millis(1)))),
-            _ => fine(()).usage(TokenUsage::Zero),
+            _ => succeeded(()).usage(TokenUsage::Zero),
         }
     });
     let outcomes = one_each(run, 4).await;
@@ -262,23 +270,23 @@ async fn a_reservation_is_settled_with_what_was_used() {
 }
 
 #[tokio::test]
-async fn of_several_accounts_an_item_goes_to_one_that_has_room() {
+async fn an_item_goes_to_an_account_that_admits_it() {
     let (small, large) = (limits(100), limits(1_000));
     let accounts = Batch::new().account_with("small", small.clone()).account_with("large", large.clone());
     let work = (0..10_u64).map(|at| Item::new(at.to_string(), at).tokens(50));
     let run = accounts
         .demand(tokens_of)
-        .run(work, |_: ItemAttempt<u64>| async { fine(()).usage(TokenUsage::Known(50)) });
+        .run(work, |_: ItemAttempt<u64>| async { succeeded(()).usage(TokenUsage::Known(50)) });
     let outcomes = one_each(run, 10).await;
     assert!(outcomes.iter().all(|outcome| outcome.result.is_ok()));
     let left = [small.peek().await.unwrap(), large.peek().await.unwrap()];
     assert_eq!(left.map(|peek| peek.limit("tpm").unwrap().available()), [0, 600]);
 }
 
-/// Three accounts, one of which answers ten times slower: it gets calls only while the others are at their limits, and none
-/// that would end last.
+/// Of three accounts one answers ten times slower: it gets calls only while the others are at their
+/// limits, and none that would end last.
 #[tokio::test(start_paused = true)]
-async fn of_three_accounts_the_slow_one_holds_nothing_up() {
+async fn the_slow_one_of_three_accounts_delays_no_item() {
     for (workers, rate, ideal) in [(20, 1_000_000, 25_000), (300, 10, 33_000)] {
         let began = Instant::now();
         let limit = SimLimit::Bucket { rate, burst: rate };
@@ -306,9 +314,9 @@ async fn of_three_accounts_the_slow_one_holds_nothing_up() {
 }
 
 #[tokio::test]
-async fn what_was_reserved_in_one_of_several_accounts_is_given_back_when_it_cools_down() {
+async fn a_reservation_in_one_of_several_accounts_is_returned_when_it_cools_down() {
     let sets = [limits(1_000), limits(1_000)];
-    let mut batch = Batch::new().workers(8).rules(exact()).demand(tokens_of);
+    let mut batch = Batch::new().workers(8).cooldown(without_jitter()).demand(tokens_of);
     for (name, set) in ["blue", "green"].into_iter().zip(&sets) {
         batch = batch.account_with(name, set.clone());
     }
@@ -317,7 +325,7 @@ async fn what_was_reserved_in_one_of_several_accounts_is_given_back_when_it_cool
         if call.payload().is_multiple_of(3) && call.number() == 1 {
             CallReply::refused(Hint::throttled(Some(Duration::from_millis(2)))).usage(TokenUsage::Zero)
         } else {
-            fine(()).usage(TokenUsage::Known(10))
+            succeeded(()).usage(TokenUsage::Known(10))
         }
     });
     assert!(one_each(run, 40).await.iter().all(|outcome| outcome.result.is_ok()));
@@ -331,52 +339,56 @@ async fn what_was_reserved_in_one_of_several_accounts_is_given_back_when_it_cool
 }
 
 #[tokio::test]
-async fn what_was_admitted_and_not_started_is_given_back_when_a_cooldown_begins() {
-    // One connection: the first call holds it, the others wait to be admitted while it gets a "not now".
+async fn the_reservation_of_a_call_that_has_not_started_is_returned_when_a_cooldown_begins() {
+    // One connection: the first call holds it and meets a 429 while the others wait for admission.
     let set = LimitSet::new([Limit::per_hour("tpm", 1_000).burst(1_000), Limit::resource("connections", 1)])
         .unwrap();
-    let batch = Batch::new().workers(5).rules(exact()).account_with("blue", set.clone()).demand(tokens_of);
+    let batch = Batch::new()
+        .workers(5)
+        .cooldown(without_jitter())
+        .account_with("blue", set.clone())
+        .demand(tokens_of);
     let work = (0..5_u64).map(|at| Item::new(at.to_string(), at).tokens(10));
     let run = batch.run(work, |call: ItemAttempt<u64>| async move {
         tokio::task::yield_now().await;
         if *call.payload() == 0 && call.number() == 1 {
             CallReply::refused(Hint::throttled(Some(Duration::from_millis(30))))
         } else {
-            fine(()).usage(TokenUsage::Known(10))
+            succeeded(()).usage(TokenUsage::Known(10))
         }
     });
     let (outcomes, summary) = run.collect().await.unwrap();
     assert!(outcomes.iter().all(|outcome| outcome.result.is_ok()));
-    // One has the connection, and has started, before the batch gets the 429; the others never do.
+    // One call gets the connection and starts before the batch gets the 429; the others do not.
     assert_eq!((summary.counters.given_back, summary.counters.calls), (3, 6));
     assert_eq!(set.peek().await.unwrap().limit("tpm").unwrap().available(), 950);
     assert_eq!(set.peek().await.unwrap().limit("connections").unwrap().available(), 1);
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_can_never_be_reserved_fails_with_the_reason() {
+async fn a_demand_that_can_never_be_admitted_fails_with_the_reason() {
     let batch = Batch::new().account_with("blue", limits(100)).demand(tokens_of);
     let work = [Item::new("big", 0_u64).tokens(101)];
-    let outcomes = one_each(batch.run(work, |_: ItemAttempt<u64>| async { fine(()) }), 1).await;
+    let outcomes = one_each(batch.run(work, |_: ItemAttempt<u64>| async { succeeded(()) }), 1).await;
     let Err(ItemError::Item { class: FailureClass::Fatal, reason }) = &outcomes[0].result else { panic!() };
     assert!(reason.contains("tpm") && reason.contains("100"), "{reason}");
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_batch_has_at_most_64_scopes_and_says_so() {
+async fn a_batch_has_at_most_64_scopes_and_fails_items_of_further_ones() {
     let work = (0..80_u64).map(|at| Item::new(at.to_string(), at).scope(at.to_string()));
-    let outcomes = one_each(Batch::new().run(work, |_: ItemAttempt<u64>| async { fine(()) }), 80).await;
+    let outcomes = one_each(Batch::new().run(work, |_: ItemAttempt<u64>| async { succeeded(()) }), 80).await;
     let failed =
         outcomes.iter().filter(|outcome| class(&outcome.result) == Some(FailureClass::Fatal)).count();
-    assert_eq!(failed, 80 - 64 + 1, "one is the batch's own");
+    assert_eq!(failed, 80 - 64 + 1, "one scope is the default one");
 }
 
 #[tokio::test(start_paused = true)]
-async fn first_calls_that_hang_do_not_hold_up_the_others_for_ever() {
+async fn first_calls_that_hang_do_not_delay_the_others_for_ever() {
     let began = Instant::now();
     let run = Batch::new().workers(20).run(items(30), |call: ItemAttempt<u64>| async move {
         sleep(if *call.payload() < 10 { 10_000 * SECOND } else { SECOND }).await;
-        fine(())
+        succeeded(())
     });
     let mut run = run;
     for _ in 0..20 {
@@ -386,13 +398,13 @@ async fn first_calls_that_hang_do_not_hold_up_the_others_for_ever() {
 }
 
 #[tokio::test]
-async fn a_clock_that_is_turned_by_hand_moves_a_batch() {
+async fn a_batch_runs_on_a_manual_clock() {
     let clock = tollgate::ManualClock::at(tollgate::Tick::from_secs(1_000));
-    let batch = Batch::new().rules(exact()).clock(clock.clock());
+    let batch = Batch::new().cooldown(without_jitter()).clock(clock.clock());
     let mut run = batch.run(items(1), |call: ItemAttempt<u64>| async move {
-        if call.number() == 1 { not_now(30) } else { fine(()) }
+        if call.number() == 1 { throttled(30) } else { succeeded(()) }
     });
-    // Until the batch stands still, which it does with an alarm set.
+    // The batch has set an alarm when it waits.
     while clock.next_alarm().is_none() {
         tokio::task::yield_now().await;
     }
@@ -403,7 +415,7 @@ async fn a_clock_that_is_turned_by_hand_moves_a_batch() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_call_that_a_handler_did_not_make_is_not_counted_and_its_item_goes_elsewhere() {
+async fn a_call_that_a_handler_did_not_make_is_not_counted_and_another_account_serves_its_item() {
     let batch = Batch::new().workers(4).account("right").account("wrong");
     let (asked, counter) = (Arc::new(AtomicU32::new(0)), Arc::new(AtomicU32::new(0)));
     let counting = Arc::clone(&counter);
@@ -414,7 +426,7 @@ async fn a_call_that_a_handler_did_not_make_is_not_counted_and_its_item_goes_els
             match call.scope() {
                 "wrong" if was_known => CallReply::not_sent(Hint::fatal(FatalKind::Auth)),
                 "wrong" => CallReply::refused(Hint::fatal(FatalKind::Auth)),
-                _ => fine(*call.payload()),
+                _ => succeeded(*call.payload()),
             }
         }
     });
@@ -438,11 +450,11 @@ async fn large_payloads_bound_how_many_items_wait_and_one_that_is_too_large_stil
         async move {
             tokio::task::yield_now().await;
             finished.fetch_add(1, Ordering::SeqCst);
-            fine(())
+            succeeded(())
         }
     });
     let (outcomes, _) = run.collect().await.expect("the batch ends");
     assert_eq!(outcomes.len(), 200);
-    // Two under way, and three that wait: the third makes it more than ten megabytes.
+    // Two items are in flight and three wait: the third exceeds ten megabytes.
     assert_eq!(most.load(Ordering::SeqCst), 5);
 }

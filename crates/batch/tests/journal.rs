@@ -1,4 +1,4 @@
-//! Durable results: what is written, what is dropped, what is called again.
+//! The journal: which outcomes are stored, which lines are dropped, which items are called again.
 
 mod support;
 
@@ -6,12 +6,12 @@ use std::fs;
 use std::io::Write;
 use std::path::PathBuf;
 
-use support::{Calls, fine, items, one_each};
+use support::{Calls, items, one_each, succeeded};
 use tollgate_batch::journal::{Journal, JournalError, LINE_BYTES_MAX, OnFailed};
 use tollgate_batch::{Batch, CallReply, Item, ItemAttempt, ItemError, StopReason};
 use tollgate_provider::{FatalKind, Hint};
 
-/// A folder that is gone when the test is.
+/// A folder that is removed at the end of the test.
 struct Folder(PathBuf);
 
 impl Folder {
@@ -47,14 +47,14 @@ async fn run(
             if *call.payload() == 3 {
                 CallReply::refused(Hint::fatal(FatalKind::Request))
             } else {
-                fine(*call.payload())
+                succeeded(*call.payload())
             }
         }
     });
     run.collect().await.expect("the batch ends").0
 }
 
-/// The line of a result, as the first version wrote it.
+/// Returns the line of a result without optional fields.
 fn result(id: &str, output: &str) -> String {
     let numbers = "\"index\":0,\"attempts\":1,\"throttles\":0,\"tokens\":0,\"cost_micros\":0";
     format!("{{\"id\":\"{id}\",\"status\":\"done\",\"output\":{output},{numbers}}}\n")
@@ -79,14 +79,14 @@ async fn a_second_run_calls_only_what_is_missing() {
 }
 
 #[tokio::test]
-async fn an_outcome_is_on_disk_before_it_is_told() {
+async fn an_outcome_is_on_disk_before_it_is_returned() {
     let folder = Folder::new("before");
     let journal = Journal::open(folder.file(), OnFailed::Keep).unwrap();
     let mut run =
         Batch::new()
             .workers(3)
             .buffer(1)
-            .resume(journal, items(50), |call: ItemAttempt<u64>| async move { fine(*call.payload()) });
+            .resume(journal, items(50), |call: ItemAttempt<u64>| async move { succeeded(*call.payload()) });
     while let Some(outcome) = run.next().await {
         let wanted = format!("\"id\":\"{}\"", outcome.id);
         assert!(fs::read_to_string(folder.file()).unwrap().contains(&wanted), "{wanted}");
@@ -108,7 +108,7 @@ async fn a_torn_tail_is_dropped_wherever_it_is_torn() {
         drop(journal);
         assert_eq!(fs::metadata(folder.file()).unwrap().len(), good as u64, "cut at {cut}");
     }
-    // A block that never reached the disk reads as zeros, whole lines behind it or not.
+    // A block that never reached the disk reads as zeros, with or without complete lines behind it.
     let mut holed = whole.clone();
     holed[ends[1] + 2..ends[2] - 3].fill(0);
     fs::write(folder.file(), &holed).unwrap();
@@ -122,7 +122,7 @@ async fn a_torn_tail_is_dropped_wherever_it_is_torn() {
 }
 
 #[test]
-fn damage_that_no_crash_explains_is_told_with_its_line_and_nothing_is_touched() {
+fn damage_that_no_crash_explains_is_reported_with_its_line_and_the_file_is_unchanged() {
     let folder = Folder::new("damage");
     let mut file = fs::File::create(folder.file()).unwrap();
     writeln!(file, "{}nonsense", result("0", "1")).unwrap();
@@ -149,7 +149,7 @@ fn two_runs_on_one_file_are_refused() {
 }
 
 #[tokio::test]
-async fn what_is_not_finished_is_not_written_down() {
+async fn unfinished_items_are_not_stored() {
     let folder = Folder::new("unfinished");
     let journal = Journal::open(folder.file(), OnFailed::Keep).unwrap();
     let run = Batch::new().workers(1).resume(journal, items(5), |_: ItemAttempt<u64>| async {
@@ -173,14 +173,14 @@ async fn an_id_that_comes_twice_is_called_once() {
     let work = (0..100_u64).map(|at| Item::new((at % 10).to_string(), at));
     let run = Batch::new().resume(journal, work, move |call: ItemAttempt<u64>| {
         counting.count(&call);
-        async { fine(0_u64) }
+        async { succeeded(0_u64) }
     });
     let (outcomes, summary) = run.collect().await.unwrap();
     assert_eq!((outcomes.len(), calls.total()), (10, 10));
     assert_eq!((summary.progress.skipped, summary.progress.duplicates), (90, 90));
 }
 
-/// Files that people have, none of which is a journal.
+/// Contents of files that are not journals.
 const FOREIGN: [&str; 14] = [
     "{\"custom_id\":\"a\",\"body\":{}}\n{\"custom_id\":\"b\",\"body\":{}}\n",
     "{\"id\":\"a\",\"name\":\"b\"}",
@@ -210,11 +210,11 @@ fn a_file_of_another_program_is_refused_and_keeps_every_byte() {
         assert_eq!(fs::read_to_string(folder.file()).unwrap(), text);
     }
     fs::write(folder.file(), "").unwrap();
-    Journal::open(folder.file(), OnFailed::Keep).expect("an empty file is as good as none");
+    Journal::open(folder.file(), OnFailed::Keep).expect("an empty file is an empty journal");
 }
 
 #[test]
-fn lines_of_earlier_versions_are_results() {
+fn lines_without_optional_fields_are_results() {
     let folder = Folder::new("versions");
     let failed = "{\"id\":\"b\",\"status\":\"failed\",\"class\":\"fatal\",\"reason\":\"no\",\"index\":1,\"attempts\":1,\
                   \"throttles\":0,\"tokens\":0,\"cost_micros\":0}\n";
@@ -243,13 +243,13 @@ fn a_line_of_another_program_in_a_journal_is_refused_wherever_it_is() {
 }
 
 #[tokio::test]
-async fn what_failed_before_is_counted_as_failed_and_what_has_changed_is_reported() {
+async fn items_that_failed_before_count_as_failed_and_changed_items_are_reported() {
     let folder = Folder::new("earlier");
     run(&folder.file(), OnFailed::Keep, 10, &Calls::default()).await;
     let journal = Journal::open(folder.file(), OnFailed::Keep).unwrap();
     assert_eq!((journal.finished(), journal.failed()), (10, 1));
     let run = Batch::new()
-        .resume(journal, items(10), |call: ItemAttempt<u64>| async move { fine(*call.payload()) });
+        .resume(journal, items(10), |call: ItemAttempt<u64>| async move { succeeded(*call.payload()) });
     let progress = run.finish().await.unwrap().progress;
     assert_eq!((progress.done_before, progress.failed_before, progress.skipped), (9, 1, 10));
 
@@ -257,7 +257,7 @@ async fn what_failed_before_is_counted_as_failed_and_what_has_changed_is_reporte
     for (second, changed) in [(1, 0), (1, 0), (2, 1)] {
         let journal = Journal::open(folder.file(), OnFailed::Keep).unwrap();
         let work = [Item::new("a", 0_u64).fingerprint(1), Item::new("b", 0).fingerprint(second)];
-        let run = Batch::new().resume(journal, work, |_: ItemAttempt<u64>| async { fine(0_u64) });
+        let run = Batch::new().resume(journal, work, |_: ItemAttempt<u64>| async { succeeded(0_u64) });
         assert_eq!(run.finish().await.unwrap().progress.changed, changed);
     }
 }
@@ -268,7 +268,7 @@ async fn raw_json_is_written_as_it_is_and_on_one_line() {
     let journal = Journal::open(folder.file(), OnFailed::Keep).unwrap();
     let run = Batch::new().resume(journal, items(1), |_: ItemAttempt<u64>| async {
         let raw = "{\r\n\"b\": 1e400,\n\"a\": 12345678901234567890123}".to_owned();
-        fine(serde_json::value::RawValue::from_string(raw).unwrap())
+        succeeded(serde_json::value::RawValue::from_string(raw).unwrap())
     });
     assert_eq!(run.finish().await.unwrap().progress.done, 1);
     let text = fs::read_to_string(folder.file()).unwrap();
@@ -278,7 +278,7 @@ async fn raw_json_is_written_as_it_is_and_on_one_line() {
 }
 
 #[test]
-fn what_is_no_file_is_refused() {
+fn a_path_that_is_not_a_regular_file_is_refused() {
     let folder = Folder::new("folder");
     assert!(matches!(Journal::open(&folder.0, OnFailed::Keep), Err(JournalError::Io { .. })));
     #[cfg(unix)]
@@ -286,12 +286,12 @@ fn what_is_no_file_is_refused() {
 }
 
 #[tokio::test]
-async fn an_output_that_is_too_long_to_be_written_is_a_failure_and_the_others_are_written() {
+async fn an_output_that_is_too_long_is_a_failure_and_the_others_are_stored() {
     let folder = Folder::new("long");
     let journal = Journal::open(folder.file(), OnFailed::Keep).unwrap();
     let run = Batch::new().resume(journal, items(3), |call: ItemAttempt<u64>| async move {
         let length = if *call.payload() == 1 { LINE_BYTES_MAX } else { 10 };
-        fine("x".repeat(length))
+        succeeded("x".repeat(length))
     });
     let outcomes = one_each(run, 3).await;
     let Err(ItemError::Item { reason, .. }) = &outcomes[1].result else { panic!() };

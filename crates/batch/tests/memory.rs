@@ -1,6 +1,6 @@
-//! Memory grows by a few bytes for each item: by what an id is recognised by, and by nothing else.
+//! Memory grows by a few bytes for each item, the hash of its id, and by nothing else.
 //!
-//! One test in a file of its own, because the heap is counted for the whole process.
+//! The test has a file of its own, because the heap is counted for the whole process.
 
 mod support;
 
@@ -9,7 +9,7 @@ use std::io::{BufWriter, Write};
 use std::path::Path;
 use std::time::Duration;
 
-use support::fine;
+use support::succeeded;
 use tollgate_batch::journal::{Finished, OnFailed, SeenBefore};
 use tollgate_batch::{Batch, CallReply, Item, ItemAttempt, Journal, Summary};
 use tollgate_provider::{FatalKind, Hint};
@@ -17,7 +17,7 @@ use tollgate_provider::{FatalKind, Hint};
 #[global_allocator]
 static HEAP: dhat::Alloc = dhat::Alloc;
 
-/// How many items a small batch has; a large one has four times as many.
+/// The number of items of a small batch; a large one has four times as many.
 const ITEMS: u64 = 5_000;
 
 /// How many bytes an item may add.
@@ -52,7 +52,7 @@ fn run(journal: &Path, on_failed: OnFailed, count: u64, reply: fn() -> CallReply
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().expect("a runtime");
     runtime.block_on(async {
         let journal = Journal::open(journal, on_failed).expect("a journal");
-        // Few items at once, so that how many there happen to be does not matter.
+        // So few items are in memory at once that their number does not matter.
         let batch = Batch::new().workers(8).lookahead(64).buffer(64);
         let batch = batch.attempt_deadline(HOUR).item_deadline(HOUR);
         let run = batch.resume(journal, items(count), move |_: ItemAttempt<u64>| async move { reply() });
@@ -61,7 +61,7 @@ fn run(journal: &Path, on_failed: OnFailed, count: u64, reply: fn() -> CallReply
 }
 
 fn done() -> CallReply<u64> {
-    fine(0)
+    succeeded(0)
 }
 
 fn closed() -> CallReply<u64> {
@@ -77,7 +77,7 @@ fn peak(work: impl FnOnce()) -> u64 {
     bytes
 }
 
-/// Does the same with few and with many items, and checks what each of them adds.
+/// Runs `work` with few and with many items, and checks how many bytes each of them adds.
 fn check(what: &str, file: &Path, prepare: fn(&Path, u64), work: fn(&Path, u64)) {
     let [few, many] = [ITEMS, 4 * ITEMS].map(|count| {
         let _ = fs::remove_file(file);
@@ -92,7 +92,7 @@ fn check(what: &str, file: &Path, prepare: fn(&Path, u64), work: fn(&Path, u64))
 }
 
 #[test]
-fn an_item_adds_a_few_bytes_whether_it_is_done_or_was_or_cannot_be() {
+fn an_item_adds_a_few_bytes_whether_it_is_called_skipped_or_unfinished() {
     let file = std::env::temp_dir().join(format!("tollgate-memory-{}.jsonl", std::process::id()));
     let nothing = |_: &Path, _| {};
     check("a first run", &file, nothing, |file, count| {
@@ -111,13 +111,13 @@ fn an_item_adds_a_few_bytes_whether_it_is_done_or_was_or_cannot_be() {
         |file, count| assert_eq!(run(file, OnFailed::Retry, count, done).progress.done, count),
     );
     check(
-        "a look at what a run would do",
+        "a dry run",
         &file,
         |file, count| write_journal(file, count, "done"),
         |file, count| {
-            let mut finished = Finished::look(file, OnFailed::Keep).expect("a journal");
+            let mut finished = Finished::load(file, OnFailed::Keep).expect("a journal");
             let done = SeenBefore::Earlier { has_failed: false, has_changed: false };
-            assert!((0..count).all(|number| finished.read(&id(number), Some(number)) == done));
+            assert!((0..count).all(|number| finished.check(&id(number), Some(number)) == done));
         },
     );
     check("a run whose account is closed", &file, nothing, |file, count| {
@@ -127,7 +127,8 @@ fn an_item_adds_a_few_bytes_whether_it_is_done_or_was_or_cannot_be() {
     let _ = fs::remove_file(&file);
 }
 
-/// Results of 64 KiB come faster than a disk takes them; a megabyte of them may wait.
+/// Checks results of 64 KiB that arrive faster than the disk stores them: a megabyte of them may
+/// wait.
 fn check_large_results(file: &Path) {
     let _ = fs::remove_file(file);
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().expect("a runtime");
@@ -135,12 +136,13 @@ fn check_large_results(file: &Path) {
         let summary = runtime.block_on(async {
             let journal = Journal::open(file, OnFailed::Keep).expect("a journal");
             let batch = Batch::new().workers(4).buffer_bytes(1 << 20);
-            let run = batch
-                .resume(journal, items(1_000), |_: ItemAttempt<u64>| async { fine("x".repeat(1 << 16)) });
+            let run = batch.resume(journal, items(1_000), |_: ItemAttempt<u64>| async {
+                succeeded("x".repeat(1 << 16))
+            });
             run.finish().await.expect("the batch ends")
         });
         assert_eq!(summary.progress.done, 1_000);
     });
-    // Each waits as a line, as an outcome, and in its group.
+    // Each result is in memory as a line, as an outcome, and in its group.
     assert!(bytes < 8 << 20, "{bytes} B");
 }

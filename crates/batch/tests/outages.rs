@@ -1,10 +1,10 @@
-//! Outages: for a while every call fails, and no item is to blame. On a virtual clock.
+//! Outages: every call fails for a while, and no item is to blame. On a virtual clock.
 
 mod support;
 
 use std::time::Duration;
 
-use support::{Calls, Diary, fine, items, one_each};
+use support::{Calls, EventLog, items, one_each, succeeded};
 use tokio::time::{Instant, sleep};
 use tollgate_batch::{
     Batch, CallReply, CooldownPolicy, FailureClass, Item, ItemAttempt, ItemError, StopReason,
@@ -13,7 +13,7 @@ use tollgate_provider::Hint;
 
 const LATENCY: Duration = Duration::from_secs(1);
 
-/// How calls fail in an outage.
+/// The way in which calls fail in an outage.
 #[derive(Clone, Copy, Debug)]
 enum Kind {
     /// With a 529, after a while.
@@ -72,7 +72,7 @@ async fn a_minute_of_outage_fails_no_item_and_costs_few_calls() {
                         return kind.fail().await;
                     }
                     sleep(LATENCY).await;
-                    fine(())
+                    succeeded(())
                 }
             });
             let outcomes = one_each(run, count.into()).await;
@@ -87,30 +87,31 @@ async fn a_minute_of_outage_fails_no_item_and_costs_few_calls() {
 
 #[tokio::test(start_paused = true)]
 async fn one_call_at_a_time_finds_out_whether_an_outage_is_over() {
-    let (began, diary) = (Instant::now(), Diary::default());
-    let batch = Batch::new().workers(20).seed(1).observer(diary.observer());
+    let (began, log) = (Instant::now(), EventLog::default());
+    let batch = Batch::new().workers(20).seed(1).observer(log.observer());
     let run = batch.run(items(100), move |_: ItemAttempt<u64>| async move {
         if began.elapsed() < Duration::from_secs(60) {
             return Kind::Unavailable.fail().await;
         }
         sleep(LATENCY).await;
-        fine(())
+        succeeded(())
     });
     let outcomes = one_each(run, 100).await;
     assert!(outcomes.iter().all(|outcome| outcome.result.is_ok()));
-    let calls = diary.count("start");
+    let calls = log.count("start");
     assert!((120..200).contains(&calls), "{calls} calls");
-    assert!(diary.count("cooling") <= calls - 100, "each cooldown begins with a call that failed");
+    assert!(log.count("cooling") <= calls - 100, "each cooldown begins with a call that failed");
 }
 
 #[tokio::test(start_paused = true)]
-async fn items_that_fail_at_any_time_fail_though_nothing_else_is_left() {
+async fn items_that_always_fail_do_so_although_only_they_are_left() {
     for workers in [1, 5, 10, 20] {
         all_but_ten_pass(workers).await;
     }
 }
 
-/// The first ten fail whenever they are called, the others pass: at the end only those ten are left.
+/// Runs a batch whose first ten items always fail and whose others pass: at the end only those ten
+/// are left.
 async fn all_but_ten_pass(workers: usize) {
     let (began, calls) = (Instant::now(), Calls::default());
     let counted = calls.clone();
@@ -121,7 +122,7 @@ async fn all_but_ten_pass(workers: usize) {
                 return Kind::Unavailable.fail().await;
             }
             sleep(LATENCY).await;
-            fine(())
+            succeeded(())
         }
     });
     let outcomes = one_each(run, 500).await;
@@ -137,14 +138,14 @@ async fn all_but_ten_pass(workers: usize) {
 #[tokio::test(start_paused = true)]
 async fn an_outage_that_does_not_end_ends_the_batch_and_fails_no_item() {
     for kind in [Kind::Reset, Kind::Unavailable, Kind::Overloaded] {
-        let rules = CooldownPolicy::default().outage_max(Duration::from_secs(300));
+        let policy = CooldownPolicy::default().outage_max(Duration::from_secs(300));
         let began = Instant::now();
-        let run = Batch::new().workers(20).seed(1).rules(rules).run(
+        let run = Batch::new().workers(20).seed(1).cooldown(policy).run(
             items(1_000),
             move |_: ItemAttempt<u64>| async move {
                 if began.elapsed() < Duration::from_secs(10) {
                     sleep(LATENCY).await;
-                    return fine(());
+                    return succeeded(());
                 }
                 kind.fail().await
             },
@@ -165,7 +166,7 @@ async fn an_outage_that_does_not_end_ends_the_batch_and_fails_no_item() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_outage_of_one_account_holds_up_no_item_of_another_and_its_own_keep_their_attempts() {
+async fn an_outage_of_one_account_delays_no_item_of_another_and_costs_its_own_items_no_attempts() {
     let (began, calls) = (Instant::now(), Calls::default());
     let counted = calls.clone();
     let outage = Duration::from_secs(5)..Duration::from_secs(65);
@@ -180,7 +181,7 @@ async fn an_outage_of_one_account_holds_up_no_item_of_another_and_its_own_keep_t
                 return Kind::Unavailable.fail().await;
             }
             sleep(LATENCY).await;
-            fine(())
+            succeeded(())
         }
     });
     let outcomes = one_each(run, 400).await;
@@ -206,7 +207,7 @@ async fn items_of_any_account_go_to_the_one_that_is_not_out() {
             return Kind::Reset.fail().await;
         }
         sleep(LATENCY).await;
-        fine(())
+        succeeded(())
     });
     let outcomes = one_each(run, 400).await;
     assert!(outcomes.iter().all(|outcome| outcome.result.is_ok()));

@@ -1,11 +1,11 @@
-//! A cooldown that batches share through a store.
+//! Cooldowns that batches share through a store.
 
 mod support;
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use support::{exact, fine, items, not_now};
+use support::{items, succeeded, throttled, without_jitter};
 use tokio::time::{Instant, sleep};
 use tollgate::store::records::Records;
 use tollgate::{ManualClock, Memory, Span, Tick};
@@ -18,8 +18,8 @@ fn memory(clock: &ManualClock) -> Arc<dyn Records> {
     Arc::new(Memory::builder().clock(clock.clock()).build())
 }
 
-/// Turns a clock of the store along with the runtime's.
-async fn turn(clock: ManualClock) {
+/// Advances the clock of the store along with the runtime's.
+async fn advance(clock: ManualClock) {
     let began = Instant::now();
     loop {
         sleep(Duration::from_millis(10)).await;
@@ -30,31 +30,31 @@ async fn turn(clock: ManualClock) {
 #[tokio::test(start_paused = true)]
 async fn a_429_in_one_batch_stops_the_others() {
     let clock = ManualClock::at(Tick::from_secs(1_000));
-    let turning = tokio::spawn(turn(clock.clone()));
+    let advancing = tokio::spawn(advance(clock.clone()));
     let shared = SharedCooldown::new(memory(&clock), "test").clock(clock.clock());
     let began = Instant::now();
     let starts = Arc::new(Mutex::new(Vec::new()));
-    let noted = Arc::clone(&starts);
-    // The second batch meets no 429 itself: it calls once a second, all the time.
-    let second = Batch::new().workers(1).rules(exact()).share(shared.clone()).run(
+    let recorded = Arc::clone(&starts);
+    // The second batch meets no 429 itself: it calls once a second.
+    let second = Batch::new().workers(1).cooldown(without_jitter()).share(shared.clone()).run(
         items(60),
         move |_: ItemAttempt<u64>| {
-            noted.lock().push(began.elapsed());
+            recorded.lock().push(began.elapsed());
             async {
                 sleep(SECOND).await;
-                fine(())
+                succeeded(())
             }
         },
     );
-    let first = Batch::new().workers(1).rules(exact()).share(shared).run(
+    let first = Batch::new().workers(1).cooldown(without_jitter()).share(shared).run(
         items(1),
         |call: ItemAttempt<u64>| async move {
             sleep(5 * SECOND).await;
-            if call.number() == 1 { not_now(30) } else { fine(()) }
+            if call.number() == 1 { throttled(30) } else { succeeded(()) }
         },
     );
     let (first, second) = tokio::join!(first.finish(), second.finish());
-    turning.abort();
+    advancing.abort();
     assert_eq!((first.unwrap().progress.done, second.as_ref().unwrap().progress.done), (1, 60));
     assert_eq!(second.unwrap().counters.generations, 1);
     let starts = starts.lock();
@@ -63,7 +63,7 @@ async fn a_429_in_one_batch_stops_the_others() {
         starts.iter().filter(|at| **at > from && **at < to).count()
     };
     assert!(during(0, 5_000) >= 4, "{starts:?}");
-    // Told at 5 s, seen within 100 ms, over at 35 s.
+    // Written at 5 s, read within 100 ms, over at 35 s.
     assert_eq!(during(5_150, 34_900), 0, "{starts:?}");
     assert!(during(34_900, 60_000) > 20, "{starts:?}");
 }
@@ -81,38 +81,38 @@ async fn the_longest_of_many_cooldowns_at_once_holds_and_no_write_is_lost() {
         assert_eq!(cooling.unwrap().generation, 1);
     }
     let names: [Arc<str>; 2] = ["openai".into(), "other".into()];
-    assert_eq!(shared.look(&names).await.unwrap(), [Some(Duration::from_secs(50)), None]);
+    assert_eq!(shared.remaining(&names).await.unwrap(), [Some(Duration::from_secs(50)), None]);
     clock.advance(Span::from_secs(50));
-    assert_eq!(shared.look(&names).await.unwrap(), [None, None]);
+    assert_eq!(shared.remaining(&names).await.unwrap(), [None, None]);
     assert_eq!(shared.cool_down("openai", SECOND).await.unwrap().generation, 2);
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_store_that_does_not_answer_leaves_the_batch_to_itself() {
-    struct Away;
+    struct UnavailableRecords;
     use tollgate::store::records::{Index, Item, ItemKey, Page, Query, RecordsError, Write};
     use tollgate::store::{Reply, StoreError};
-    fn away<T>() -> Result<T, RecordsError> {
-        Err(RecordsError::Store(StoreError::Unavailable(SECOND, "it is away".into())))
+    fn unavailable<T>() -> Result<T, RecordsError> {
+        Err(RecordsError::Store(StoreError::Unavailable(SECOND, "it is not reachable".into())))
     }
-    impl Records for Away {
+    impl Records for UnavailableRecords {
         fn get_many<'a>(&'a self, _: &'a [ItemKey]) -> Reply<'a, Result<Vec<Option<Item>>, RecordsError>> {
-            Reply::ready(away())
+            Reply::ready(unavailable())
         }
         fn write<'a>(&'a self, _: &'a [Write]) -> Reply<'a, Result<(), RecordsError>> {
-            Reply::ready(away())
+            Reply::ready(unavailable())
         }
         fn query<'a>(&'a self, _: &'a Query) -> Reply<'a, Result<Page<Item>, RecordsError>> {
-            Reply::ready(away())
+            Reply::ready(unavailable())
         }
         fn find<'a>(&'a self, _: Index, _: &'a Query) -> Reply<'a, Result<Page<ItemKey>, RecordsError>> {
-            Reply::ready(away())
+            Reply::ready(unavailable())
         }
     }
-    let shared = SharedCooldown::new(Arc::new(Away), "test");
+    let shared = SharedCooldown::new(Arc::new(UnavailableRecords), "test");
     let run = Batch::new().share(shared).run(items(20), |call: ItemAttempt<u64>| async move {
         sleep(SECOND).await;
-        if call.number() == 1 { not_now(2) } else { fine(()) }
+        if call.number() == 1 { throttled(2) } else { succeeded(()) }
     });
     assert_eq!(run.finish().await.unwrap().progress.done, 20);
 }

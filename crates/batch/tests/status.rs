@@ -1,11 +1,11 @@
-//! The status of scopes, slow start, and what a failed item leaves behind.
+//! The status of scopes, slow start, and the last reply of failed items.
 
 mod support;
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use support::{fine, items};
+use support::{items, succeeded};
 use tokio::time::sleep;
 use tollgate_batch::{
     Batch, BatchEvent, CallReply, FailureClass, Item, ItemAttempt, ItemError, Run, ScopeStatus,
@@ -15,7 +15,7 @@ use tollgate_store::Mutex;
 
 const SECOND: Duration = Duration::from_secs(1);
 
-/// The status of the one scope now: the first answer is as old as the last question.
+/// Returns the current status of the only scope: a call returns the status as of the previous call.
 async fn status<O: Send + 'static>(run: &Run<O>) -> ScopeStatus {
     run.scopes();
     sleep(Duration::from_millis(1)).await;
@@ -24,8 +24,8 @@ async fn status<O: Send + 'static>(run: &Run<O>) -> ScopeStatus {
 
 #[tokio::test(start_paused = true)]
 async fn a_cooldown_is_reported_with_its_reason_what_is_left_of_it_and_how_long_it_lasted() {
-    let (events, heard) = (Arc::new(Mutex::new(Vec::new())), Arc::new(Mutex::new(Vec::new())));
-    let (began, ended) = (Arc::clone(&events), Arc::clone(&heard));
+    let (events, recorded) = (Arc::new(Mutex::new(Vec::new())), Arc::new(Mutex::new(Vec::new())));
+    let (began, ended) = (Arc::clone(&events), Arc::clone(&recorded));
     let batch = Batch::new().workers(3).seed(1).observer(move |event: &BatchEvent<'_>| match event {
         BatchEvent::CoolingDown { reason, .. } => began.lock().push((*reason).to_owned()),
         BatchEvent::CooledDown { participants, paused, .. } => ended.lock().push((*participants, *paused)),
@@ -36,7 +36,7 @@ async fn a_cooldown_is_reported_with_its_reason_what_is_left_of_it_and_how_long_
         sleep(SECOND).await;
         match call.number() {
             1 => CallReply::refused(Hint::throttled(Some(10 * SECOND)).with_reason("slow down")),
-            _ => fine(()),
+            _ => succeeded(()),
         }
     });
     sleep(5 * SECOND).await;
@@ -51,7 +51,7 @@ async fn a_cooldown_is_reported_with_its_reason_what_is_left_of_it_and_how_long_
     let scope = &summary.scopes[0];
     assert_eq!((scope.participants, scope.counters.handed_out), (3, 3));
     assert!((10 * SECOND..11 * SECOND).contains(&scope.paused), "{scope:?}");
-    assert_eq!(*heard.lock(), [(3, scope.paused)]);
+    assert_eq!(*recorded.lock(), [(3, scope.paused)]);
     assert_eq!(events.lock()[0], "slow down");
     assert_eq!(events.lock().iter().filter(|event| event.starts_with("again")).count(), 3);
 }
@@ -61,7 +61,7 @@ async fn slow_start_lets_calls_in_flight_grow_from_one_to_all() {
     let batch = Batch::new().workers(11).slow_start(10 * SECOND);
     let run = batch.run(items(100), |_: ItemAttempt<u64>| async move {
         sleep(1_000 * SECOND).await;
-        fine(())
+        succeeded(())
     });
     for (seconds, most) in [(0, 1), (5, 6), (5, 11), (5, 11)] {
         sleep(seconds * SECOND + Duration::from_millis(10)).await;
@@ -79,7 +79,7 @@ async fn a_failed_item_has_the_last_reply_and_one_that_is_done_has_none() {
             (0, 1) => CallReply::refused(Hint::transient()).rejected(reply),
             (0, _) => CallReply::refused(Hint::fatal(FatalKind::Request)).rejected(reply),
             (_, 1) => CallReply::invalid("no", Hint::ok()).rejected(reply),
-            _ => fine(reply),
+            _ => succeeded(reply),
         }
     });
     let (outcomes, _) = run.collect().await.expect("the batch ends");
@@ -90,18 +90,18 @@ async fn a_failed_item_has_the_last_reply_and_one_that_is_done_has_none() {
 #[tokio::test(start_paused = true)]
 async fn an_item_that_fails_without_a_reply_has_the_one_before() {
     let batch = Batch::new().attempts(3).attempt_deadline(2 * SECOND).item_deadline(20 * SECOND);
-    // Each has a scope of its own, so that none waits for another.
+    // Each item has a scope of its own, so that none waits for another.
     let work = (0..4_u64).map(|number| Item::new(number.to_string(), number).scope(number.to_string()));
     let run = batch.run(work, |call: ItemAttempt<u64>| async move {
         let reply = format!("reply {}", call.number());
         match (call.payload(), call.number()) {
-            // The deadline of the item passes while it waits.
+            // The deadline of the item passes while it is parked.
             (0, _) => CallReply::refused(Hint::throttled(Some(15 * SECOND))).rejected(reply),
-            // All its calls after the first hang, or are reset.
+            // All calls after the first hang, or are reset.
             (1 | 2, 1) => CallReply::refused(Hint::transient()).rejected(reply),
             (1, _) => {
                 sleep(1_000 * SECOND).await;
-                fine(reply)
+                succeeded(reply)
             }
             (2, _) => CallReply::refused(Hint::transient().with_reason("connection reset")),
             _ => CallReply::refused(Hint::fatal(FatalKind::Request)),

@@ -9,7 +9,7 @@ use std::time::Duration;
 use anyhow::{Context, Result, ensure};
 use tokio::runtime::{Builder, Runtime};
 use tollgate::{Span, Tick};
-use tollgate_batch::simulator::{Manners, RetryAfter, SimLimit, SimProvider, play};
+use tollgate_batch::simulator::{Disclosure, RetryAfter, SimLimit, SimProvider, simulate};
 use tollgate_batch::{Batch, CallReply, Item, ItemAttempt};
 use tollgate_provider::Hint;
 
@@ -32,9 +32,9 @@ fn bucket(rate: u64, burst: u64) -> SimLimit {
 
 /// Plays a batch, and says how much longer it took than it had to.
 fn makespan(mut provider: SimProvider, sizes: &[u64], workers: usize, ideal: Span) -> SoloValue {
-    let played = play(&mut provider, sizes, workers, 1);
-    let rejected = played.rejected as f64 * 100.0 / played.calls as f64;
-    let seconds = played.makespan.as_micros() as f64 / 1e6;
+    let simulated = simulate(&mut provider, sizes, workers, 1);
+    let rejected = simulated.rejected as f64 * 100.0 / simulated.calls as f64;
+    let seconds = simulated.makespan.as_micros() as f64 / 1e6;
     let ideal = ideal.as_micros() as f64 / 1e6;
     let detail = format!("{seconds:.1} s of {ideal:.1} s, {rejected:.1} % refused");
     SoloValue { value: seconds / ideal, detail }
@@ -64,11 +64,11 @@ pub(crate) fn tokens(_: &Effort) -> Result<SoloValue> {
 }
 
 pub(crate) fn refused_with_headers(_: &Effort) -> Result<SoloValue> {
-    let manners = Manners { headers: true, retry_after: RetryAfter::Exact, minutes: false };
-    let mut provider = SimProvider::of_calls(bucket(10, 600), Span::from_secs(1)).manners(manners);
-    let played = play(&mut provider, &[0; 2_600], WORKERS, 1);
-    let value = played.rejected as f64 * 100.0 / played.calls as f64;
-    Ok(SoloValue { value, detail: format!("{} of {} calls", played.rejected, played.calls) })
+    let disclosure = Disclosure { headers: true, retry_after: RetryAfter::Exact, minutes: false };
+    let mut provider = SimProvider::of_calls(bucket(10, 600), Span::from_secs(1)).discloses(disclosure);
+    let simulated = simulate(&mut provider, &[0; 2_600], WORKERS, 1);
+    let value = simulated.rejected as f64 * 100.0 / simulated.calls as f64;
+    Ok(SoloValue { value, detail: format!("{} of {} calls", simulated.rejected, simulated.calls) })
 }
 
 fn runtime() -> Result<Runtime> {

@@ -55,7 +55,7 @@ pub(crate) fn calls_of_acquire(_: &Effort) -> Result<SoloValue> {
 }
 
 fn scripts(server: &Server) -> Result<u64> {
-    statistic(&server.say(&["INFO", "commandstats"]), "evalsha", "calls")
+    statistic(&server.command(&["INFO", "commandstats"]), "evalsha", "calls")
 }
 
 /// A number that the server keeps about a command.
@@ -74,7 +74,7 @@ struct Spent {
 
 fn spent(server: &Server, work: impl FnOnce() -> Result<()>) -> Result<Spent> {
     let read = || -> Result<Spent> {
-        let (cpu, stats) = (server.say(&["INFO", "cpu"]), server.say(&["INFO", "commandstats"]));
+        let (cpu, stats) = (server.command(&["INFO", "cpu"]), server.command(&["INFO", "commandstats"]));
         let seconds =
             |name: &str| -> Result<f64> { Ok(cpu.field(name).context("it is told")?.trim().parse()?) };
         let processor = seconds("used_cpu_user")? + seconds("used_cpu_sys")?;
@@ -132,8 +132,8 @@ impl Bare {
         let client = redis::Client::open(server.url())?;
         let connection = runtime.block_on(client.get_multiplexed_async_connection())?;
         let value = "x".repeat(105 + three()?.to_text().len());
-        let hash = server.say(&["SCRIPT", "LOAD", BARE]).text().to_owned();
-        server.say(&["SET", "{tollgate}bare", &value]);
+        let hash = server.command(&["SCRIPT", "LOAD", BARE]).text().to_owned();
+        server.command(&["SET", "{tollgate}bare", &value]);
         let mut script = redis::cmd("EVALSHA");
         script.arg(&hash).arg(1).arg("{tollgate}bare").arg(&value);
         Ok(Bare { runtime, connection, script, hash })

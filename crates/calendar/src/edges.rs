@@ -4,20 +4,20 @@ use tollgate_core::{Edges, Tick};
 use crate::pattern::Pattern;
 use crate::zone::Zone;
 
-/// The instants at which the local times of a pattern are reached in a zone.
+/// The instants at which a zone reaches the local times of a pattern.
 pub(crate) struct CronEdges {
     pub(crate) pattern: Pattern,
     pub(crate) zone: Zone,
 }
 
 impl Edges for CronEdges {
-    /// `None` where the proleptic calendar ends, which is with the year 9999.
+    /// Returns `None` after the year 9999, where the proleptic calendar of `jiff` ends.
     fn next_edge(&self, after: Tick) -> Option<Tick> {
         let after = Timestamp::from_microsecond(i64::try_from(after.as_micros()).ok()?).ok()?;
         let mut local = self.zone.local(after);
         loop {
-            // Whatever is not later than the clock on the wall has been reached. What is later can have been
-            // reached too, if the clock was turned back; then it does not count again.
+            // Local times up to the current one have been reached. A later one may have been
+            // reached as well, before the clock was set back; then it has no second edge.
             local = self.pattern.next_after(local)?;
             let edge = self.zone.reached(local)?;
             if edge > after {

@@ -1,6 +1,13 @@
 use std::fmt;
 
-/// Why a calendar could not be made.
+/// A calendar that could not be created.
+///
+/// ```
+/// use tollgate_calendar::{CalendarError, cron};
+///
+/// let error = cron("0 0 30 2 *", "UTC").unwrap_err();
+/// assert!(matches!(error, CalendarError::NoSuchDate { longest: 29, .. }));
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum CalendarError {
@@ -9,14 +16,14 @@ pub enum CalendarError {
     Field {
         /// The expression as it was given.
         expression: String,
-        /// The field at fault, such as `minute`.
+        /// The invalid field, such as `minute`.
         field: &'static str,
-        /// The part of the field at fault, as it was given.
+        /// The invalid part of the field, as it was given.
         value: String,
-        /// What would be valid in its place.
+        /// The valid values.
         valid: String,
     },
-    /// Every field is valid, but there is no such date, as on 31 February.
+    /// Every field is valid, but no year has such a date, as for 31 February.
     #[error("cron {expression:?}: day of month is {days}, but must be at most {longest} in month {months}")]
     NoSuchDate {
         /// The expression as it was given.
@@ -25,7 +32,7 @@ pub enum CalendarError {
         days: String,
         /// The field for the month.
         months: String,
-        /// The last day that any of the months has.
+        /// The last day of the longest of these months.
         longest: u32,
     },
     /// The time zone database has no such zone.
@@ -33,17 +40,26 @@ pub enum CalendarError {
     UnknownZone {
         /// The zone as it was given.
         zone: String,
-        /// A zone with a similar name.
+        /// The zone with the most similar name, if there is one.
         hint: ZoneHint,
     },
 }
 
-/// The zone that was perhaps meant. Written as the end of a sentence.
+/// The zone that the caller may have meant. Its text ends the sentence of the error.
+///
+/// ```
+/// use tollgate_calendar::{CalendarError, daily};
+///
+/// let error = daily("Europe/Berln").unwrap_err();
+/// let CalendarError::UnknownZone { hint, .. } = error else { panic!("{error}") };
+/// assert_eq!(hint.name(), Some("Europe/Berlin"));
+/// assert_eq!(hint.to_string(), "; did you mean Europe/Berlin?");
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ZoneHint(pub(crate) Option<String>);
 
 impl ZoneHint {
-    /// The name of the zone that was perhaps meant.
+    /// Returns the name of the zone, if a similar one exists.
     pub fn name(&self) -> Option<&str> {
         self.0.as_deref()
     }

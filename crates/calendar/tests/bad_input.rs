@@ -1,15 +1,15 @@
-//! What is refused, and what the error says.
+//! Invalid expressions and zones, and their errors.
 
 use tollgate_calendar::{CalendarError, cron, daily};
 
-fn refusal(expression: &str) -> String {
+fn error_of(expression: &str) -> String {
     let text = cron(expression, "UTC").expect_err(expression).to_string();
     let start = format!("cron {expression:?}: ");
     text.strip_prefix(&start).unwrap_or_else(|| panic!("{text} does not begin with {start}")).to_owned()
 }
 
 #[test]
-fn a_bad_expression_is_refused_with_the_field_its_value_and_what_is_valid() {
+fn an_invalid_expression_is_refused_with_the_field_its_value_and_the_valid_values() {
     let five = "but must be 5: minute, hour, day of month, month, day of week";
     let weekday = "but must be 0 to 7 (both 0 and 7 are Sunday), or SUN to SAT";
     let cases = [
@@ -40,15 +40,15 @@ fn a_bad_expression_is_refused_with_the_field_its_value_and_what_is_valid() {
         ("@reboot", "nickname is \"@reboot\", but must be @hourly, @daily, @weekly, @monthly or @yearly"),
     ];
     for (expression, expected) in cases {
-        assert_eq!(refusal(expression), expected);
+        assert_eq!(error_of(expression), expected);
     }
 }
 
 #[test]
 fn a_date_that_no_year_has_is_refused() {
-    assert_eq!(refusal("0 0 31 2 *"), "day of month is 31, but must be at most 29 in month 2");
-    assert_eq!(refusal("0 0 30,31 FEB *"), "day of month is 30,31, but must be at most 29 in month FEB");
-    assert_eq!(refusal("0 0 31 4,6,9,11 *"), "day of month is 31, but must be at most 30 in month 4,6,9,11");
+    assert_eq!(error_of("0 0 31 2 *"), "day of month is 31, but must be at most 29 in month 2");
+    assert_eq!(error_of("0 0 30,31 FEB *"), "day of month is 30,31, but must be at most 29 in month FEB");
+    assert_eq!(error_of("0 0 31 4,6,9,11 *"), "day of month is 31, but must be at most 30 in month 4,6,9,11");
 }
 
 #[test]
@@ -59,7 +59,7 @@ fn a_date_that_some_year_has_is_not_refused() {
 }
 
 #[test]
-fn an_unknown_zone_is_refused_with_one_that_is_near() {
+fn an_unknown_zone_is_refused_with_a_similar_one() {
     let cases = [
         ("Europe/Berln", Some("Europe/Berlin")),
         ("Berlin", Some("Europe/Berlin")),
@@ -69,16 +69,16 @@ fn an_unknown_zone_is_refused_with_one_that_is_near() {
         ("", None),
         ("Middle-earth/Rivendell", None),
     ];
-    for (zone, near) in cases {
+    for (zone, similar) in cases {
         let CalendarError::UnknownZone { zone: named, hint } = daily(zone).unwrap_err() else {
             panic!("{zone}: another error");
         };
-        assert_eq!((named.as_str(), hint.name()), (zone, near));
+        assert_eq!((named.as_str(), hint.name()), (zone, similar));
     }
 }
 
 #[test]
-fn the_refusal_of_a_zone_reads_as_a_sentence() {
+fn the_error_for_a_zone_reads_as_a_sentence() {
     let text = |zone| daily(zone).unwrap_err().to_string();
     assert_eq!(
         text("Europe/Berln"),

@@ -1,4 +1,5 @@
-//! Every edge of a year against a walk, minute by minute, that shares nothing with the crate but the rule.
+//! Every edge of a year, compared with a minute-by-minute walk that shares only the rule with the
+//! crate.
 
 #![allow(clippy::unwrap_used, reason = "the helpers of a test fail it")]
 
@@ -12,7 +13,7 @@ type Matches = fn(DateTime) -> bool;
 
 const MINUTE: SignedDuration = SignedDuration::from_mins(1);
 
-/// Expressions, each with what it says in plain words.
+/// Expressions, each with an independent implementation of its meaning.
 const EXPRESSIONS: [(&str, Matches); 9] = [
     ("*/5 * * * *", |at| at.minute() % 5 == 0),
     ("0 * * * *", |at| at.minute() == 0),
@@ -29,7 +30,7 @@ const EXPRESSIONS: [(&str, Matches); 9] = [
     }),
 ];
 
-/// Zones with a year in which their clocks did something of note.
+/// Zones, each with a year in which its clock changed in an unusual way.
 const YEARS: [(&str, i16); 10] = [
     ("Europe/Berlin", 2026),
     ("America/New_York", 2026),
@@ -59,14 +60,15 @@ fn instant(at: Tick) -> Timestamp {
     Timestamp::from_microsecond(at.as_micros().try_into().unwrap()).unwrap()
 }
 
-/// From the first minute of the year in UTC, to the last.
+/// Returns the first minute of the year in UTC, and that of the next year.
 fn year_of(year: i16) -> (Timestamp, Timestamp) {
     let utc = |year| date(year, 1, 1).to_zoned(TimeZone::UTC).unwrap().timestamp();
     (utc(year), utc(year + 1))
 }
 
-/// Watches the clock on the wall. Whenever it shows more than it ever has, all minutes up to there are reached.
-fn watched(zone: &TimeZone, year: i16) -> Vec<Vec<Timestamp>> {
+/// Walks the local clock. Whenever it shows more than ever before, all minutes up to there are
+/// reached.
+fn walked(zone: &TimeZone, year: i16) -> Vec<Vec<Timestamp>> {
     let (mut at, end) = year_of(year);
     let mut edges = vec![Vec::new(); EXPRESSIONS.len()];
     let mut highest = zone.to_datetime(at);
@@ -85,7 +87,7 @@ fn watched(zone: &TimeZone, year: i16) -> Vec<Vec<Timestamp>> {
     edges
 }
 
-/// The first difference between the edges of the year and the expected ones.
+/// Returns the first difference between the edges of the year and the expected ones.
 fn difference(calendar: &Calendar, year: i16, expected: &[Timestamp]) -> Option<String> {
     let (start, end) = year_of(year);
     let mut at = tick(start);
@@ -100,9 +102,9 @@ fn difference(calendar: &Calendar, year: i16, expected: &[Timestamp]) -> Option<
 }
 
 #[test]
-fn every_edge_of_a_year_is_where_the_clock_on_the_wall_says() {
+fn every_edge_of_a_year_agrees_with_the_walk() {
     let check = |(name, year)| {
-        for ((expression, _), expected) in EXPRESSIONS.iter().zip(watched(&zone(name), year)) {
+        for ((expression, _), expected) in EXPRESSIONS.iter().zip(walked(&zone(name), year)) {
             assert!(!expected.is_empty());
             assert_eq!(difference(&cron(expression, name).unwrap(), year, &expected), None, "{year}");
         }
@@ -115,8 +117,8 @@ fn every_edge_of_a_year_is_where_the_clock_on_the_wall_says() {
 }
 
 #[test]
-fn the_walk_catches_a_calendar_that_is_wrong_only_when_the_clock_is_turned() {
-    let expected = watched(&zone("Europe/Berlin"), 2026);
+fn the_walk_finds_a_calendar_that_is_wrong_only_around_a_change_of_the_clock() {
+    let expected = walked(&zone("Europe/Berlin"), 2026);
     for (index, wrong) in [(2, "0 0 * * * Africa/Lagos"), (3, "30 2 * * * Africa/Lagos")] {
         let (expression, zone) = wrong.rsplit_once(' ').unwrap();
         // Lagos has the winter time of Berlin all year.
@@ -127,7 +129,7 @@ fn the_walk_catches_a_calendar_that_is_wrong_only_when_the_clock_is_turned() {
     assert!(difference(&daily("Europe/Berlin").unwrap(), 2026, missing).unwrap().ends_with("too many"));
 }
 
-/// Zones that went over the date line and so had no such date, each once.
+/// Zones that crossed the date line and so skipped a date, each once.
 const DATES_SKIPPED: [&str; 7] = [
     "Kwajalein",
     "Pacific/Kwajalein",

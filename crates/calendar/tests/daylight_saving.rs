@@ -1,4 +1,4 @@
-//! Edges on the days on which the clock is turned, written out by hand.
+//! Edges on days with a change of the clock, written out by hand.
 
 #![allow(clippy::unwrap_used, reason = "the helpers of a test fail it")]
 
@@ -11,7 +11,7 @@ fn tick(utc: &str) -> Tick {
     Tick::from_micros(at.as_microsecond().try_into().unwrap())
 }
 
-/// The edges after `after`, as UTC.
+/// Returns the edges after `after`, as UTC.
 fn edges(calendar: &Calendar, after: &str, count: usize) -> Vec<String> {
     let mut at = tick(after);
     let mut next = || {
@@ -35,22 +35,22 @@ fn a_day_in_berlin_lasts_23_hours_in_spring_and_25_in_autumn() {
 }
 
 #[test]
-fn a_time_that_is_skipped_falls_on_the_instant_after_the_gap() {
+fn a_skipped_time_has_its_edge_after_the_gap() {
     let calendar = cron("30 2 * * *", "Europe/Berlin").unwrap();
     assert_eq!(edges(&calendar, "2026-03-28T12:00:00Z", 2), ["2026-03-29T01:00:00Z", "2026-03-30T00:30:00Z"]);
 }
 
 #[test]
-fn a_time_that_comes_twice_falls_on_the_first() {
+fn a_repeated_time_has_its_edge_at_the_first_occurrence() {
     let calendar = cron("30 2 * * *", "Europe/Berlin").unwrap();
     let expected = ["2026-10-25T00:30:00Z", "2026-10-26T01:30:00Z"];
     assert_eq!(edges(&calendar, "2026-10-24T12:00:00Z", 2), expected);
-    // Asked while the clock shows 02:10 for the second time.
+    // Queried while the clock shows 02:10 for the second time.
     assert_eq!(edges(&calendar, "2026-10-25T01:10:00Z", 1), expected[1..]);
 }
 
 #[test]
-fn times_that_are_skipped_together_fall_on_one_edge() {
+fn times_that_are_skipped_together_share_one_edge() {
     let calendar = cron("*/15 * * * *", "Europe/Berlin").unwrap();
     assert_eq!(
         edges(&calendar, "2026-03-29T00:44:00Z", 3),
@@ -59,7 +59,7 @@ fn times_that_are_skipped_together_fall_on_one_edge() {
 }
 
 #[test]
-fn an_hour_that_comes_twice_counts_once() {
+fn a_repeated_hour_has_one_edge() {
     let calendar = hourly("Europe/Berlin").unwrap();
     assert_eq!(
         edges(&calendar, "2026-10-24T23:30:00Z", 3),
@@ -68,7 +68,7 @@ fn an_hour_that_comes_twice_counts_once() {
 }
 
 #[test]
-fn a_midnight_that_does_not_exist_is_when_the_day_begins() {
+fn a_skipped_midnight_has_its_edge_at_the_start_of_the_day() {
     let cases = [
         ("America/Sao_Paulo", "2018-11-03T12:00:00Z", ["2018-11-04T03:00:00Z", "2018-11-05T02:00:00Z"]),
         ("Africa/Cairo", "2024-04-25T12:00:00Z", ["2024-04-25T22:00:00Z", "2024-04-26T21:00:00Z"]),
@@ -80,14 +80,14 @@ fn a_midnight_that_does_not_exist_is_when_the_day_begins() {
 }
 
 #[test]
-fn a_midnight_that_comes_twice_counts_once() {
-    // At 00:01 the clocks of St. John's went back to 23:01.
+fn a_repeated_midnight_has_one_edge() {
+    // At 00:01 the clocks of St. John's were set back to 23:01.
     let calendar = daily("America/St_Johns").unwrap();
     assert_eq!(edges(&calendar, "2006-10-28T12:00:00Z", 2), ["2006-10-29T02:30:00Z", "2006-10-30T03:30:00Z"]);
 }
 
 #[test]
-fn a_date_that_is_skipped_begins_with_the_next() {
+fn a_skipped_date_shares_the_edge_of_the_next() {
     // Samoa had no 30 December 2011.
     let calendar = daily("Pacific/Apia").unwrap();
     assert_eq!(

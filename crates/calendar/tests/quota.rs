@@ -1,4 +1,4 @@
-//! A quota of the core that lives by a calendar.
+//! Quotas of the core that reset by a calendar.
 
 #![allow(clippy::unwrap_used, reason = "the helpers of a test fail it")]
 
@@ -68,7 +68,7 @@ fn a_debt_is_carried_over_the_edge_of_a_long_day() -> Outcome {
     let (first, second) = (utc("2026-10-25T23:00:00Z"), utc("2026-10-26T23:00:00Z"));
     let mut bucket = Bucket::fresh(&limits, midnight);
     let at = bucket.take(&limits, midnight, &Take::of(&reserved)).expect("nothing was used yet");
-    // The call turns out to cost more than was reserved for it, in the hour that comes twice.
+    // The call used more than was reserved for it, in the repeated hour.
     let usage = Usage { at, reserved: &reserved, used: &[250], holder: None };
     bucket.settle(&limits, utc("2026-10-25T01:30:00Z"), &usage);
     assert_eq!(left(&bucket, &limits, just_before(first)), -150);
@@ -81,7 +81,7 @@ fn a_debt_is_carried_over_the_edge_of_a_long_day() -> Outcome {
 }
 
 #[test]
-fn a_quota_that_resets_in_the_hour_that_comes_twice_resets_once() -> Outcome {
+fn a_quota_that_resets_in_a_repeated_hour_resets_once() -> Outcome {
     let limits = Limits::new([Limit::quota("spend", 100, cron("30 2 * * *", "Europe/Berlin")?)])?;
     let costs = limits.costs(&demand! { spend: 100 })?;
     let edge = utc("2026-10-25T00:30:00Z");

@@ -1,4 +1,4 @@
-//! Random expressions, zones and instants. Proptest prints what failed, and keeps the seed.
+//! Random expressions, zones and instants. Proptest prints the failing case and stores its seed.
 
 use proptest::prelude::*;
 use proptest::test_runner::FileFailurePersistence;
@@ -23,7 +23,7 @@ fn zone() -> impl Strategy<Value = &'static str> {
     prop::sample::select(&ZONES[..])
 }
 
-/// Anywhere, near the ends, and in the years that matter.
+/// Returns any instant, with more of them near the ends and in recent years.
 fn tick() -> impl Strategy<Value = Tick> {
     let micros = prop_oneof![
         any::<u64>(),
@@ -37,7 +37,7 @@ fn tick() -> impl Strategy<Value = Tick> {
     micros.prop_map(Tick::from_micros)
 }
 
-/// In the years that matter, where there is always a next edge.
+/// Returns an instant in recent years, where there is always a next edge.
 fn recent() -> impl Strategy<Value = Tick> {
     (0..4_000_000_000_000_000_u64).prop_map(Tick::from_micros)
 }
@@ -60,13 +60,13 @@ fn field(low: u32, high: u32) -> impl Strategy<Value = String> {
     prop_oneof![Just("*".to_owned()), list]
 }
 
-/// Valid but for dates that there are not.
+/// Returns a valid expression, except that no year may have such a date.
 fn expression() -> impl Strategy<Value = String> {
     (field(0, 59), field(0, 23), field(1, 31), field(1, 12), field(0, 7))
         .prop_map(|(minute, hour, day, month, weekday)| format!("{minute} {hour} {day} {month} {weekday}"))
 }
 
-/// What looks like cron, and what does not.
+/// Returns text that resembles cron, and text that does not.
 fn garbage() -> impl Strategy<Value = String> {
     prop_oneof![any::<String>(), "[-0-9*/, @A-Z]{0,40}", "([-0-9*/,A-Z]{1,6} ){4}[-0-9*/,A-Z]{1,6}"]
 }
@@ -75,7 +75,7 @@ proptest! {
     #![proptest_config(config(1_000))]
 
     #[test]
-    fn no_instant_makes_a_calendar_panic(expression in expression(), zone in zone(), after in tick()) {
+    fn an_edge_is_later_at_any_instant(expression in expression(), zone in zone(), after in tick()) {
         if let Ok(calendar) = cron(&expression, zone) {
             let edge = calendar.next_edge(after);
             prop_assert!(edge > after || edge == Tick::MAX);
@@ -104,11 +104,11 @@ proptest! {
 }
 
 proptest! {
-    // An unknown zone is looked for among all names, which takes its time.
+    // An unknown zone is compared with all names, which is slow.
     #![proptest_config(config(200))]
 
     #[test]
-    fn no_garbage_makes_it_panic(expression in garbage(), zone in any::<String>(), after in tick()) {
+    fn garbage_does_not_panic(expression in garbage(), zone in any::<String>(), after in tick()) {
         prop_assert!(cron("@daily", &zone).is_err() || zone.is_ascii());
         if let Ok(calendar) = cron(&expression, "Europe/Berlin") {
             calendar.next_edge(after);

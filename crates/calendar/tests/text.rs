@@ -1,9 +1,9 @@
-//! The text of a calendar: one for each calendar, whichever way it was written.
+//! The text of a calendar is canonical.
 
 use tollgate_calendar::{CalendarError, cron, daily, hourly, monthly, parse, weekly};
 
 #[test]
-fn the_ways_to_write_a_calendar_have_one_text() {
+fn equivalent_expressions_have_the_same_text() {
     let cases: [(&[&str], &str); 12] = [
         (&["@hourly", "0 * * * *", "00 0-23 */1 JAN-DEC 0-7"], "0 * * * *"),
         (&["@daily", " 0  0 * * * ", "0 0 1-31 * *", "0 0 * * SUN-SAT"], "0 0 * * *"),
@@ -17,7 +17,8 @@ fn the_ways_to_write_a_calendar_have_one_text() {
         (&["0 0 31 1-3 *", "0 0 31 1,3 *"], "0 0 31 1,3 *"),
         (&["0 0 28,31 2 *", "0 0 28 2 *"], "0 0 28 2 *"),
         (&["0 0 1-29 2 *", "0 0 * 2 *"], "0 0 * 2 *"),
-        // Either field for days is enough, so one that takes in all days makes it daily.
+        // A date that matches either field for days matches, so a field with all days makes the
+        // calendar daily.
         (&["0 0 1-31 * MON", "0 0 13 * 0-6", "@daily"], "0 0 * * *"),
     ];
     for (expressions, text) in cases {
@@ -28,7 +29,7 @@ fn the_ways_to_write_a_calendar_have_one_text() {
 }
 
 #[test]
-fn a_day_that_never_comes_leaves_the_day_of_week() {
+fn a_day_that_no_month_has_is_removed() {
     assert_eq!(cron("0 0 31 2 MON", "UTC").unwrap().text(), "0 0 * 2 1 UTC");
 }
 
@@ -40,7 +41,7 @@ fn a_zone_is_spelt_as_in_the_database() {
 }
 
 #[test]
-fn the_conveniences_are_the_nicknames() {
+fn the_shortcuts_equal_the_nicknames() {
     let zone = "Asia/Tokyo";
     assert_eq!(hourly(zone), cron("@hourly", zone));
     assert_eq!(daily(zone), cron("@daily", zone));
@@ -49,7 +50,7 @@ fn the_conveniences_are_the_nicknames() {
 }
 
 #[test]
-fn a_calendar_is_read_from_its_text() {
+fn a_calendar_is_parsed_from_its_text() {
     let expressions =
         ["@hourly", "0 9 * * MON-FRI", "*/15 0,12 1-7 JAN-MAR 1", "0 0 31 2 MON", "59 23 31 12 *"];
     for expression in expressions {
@@ -65,7 +66,7 @@ fn a_calendar_is_read_from_its_text() {
 }
 
 #[test]
-fn text_that_is_no_calendar_is_refused() {
+fn invalid_text_is_refused() {
     for text in ["", " ", "@daily", "0 0 * * *", "UTC", "@daily UTC UTC", "0 0 * * * * UTC"] {
         let error = parse(text).unwrap_err();
         assert!(matches!(error, CalendarError::Field { field: "number of words", .. }), "{text:?}: {error}");

@@ -1,4 +1,4 @@
-//! Audit: who changed what, and when.
+//! Audit events: which principal changed what, and when.
 
 use std::fmt;
 
@@ -8,24 +8,37 @@ use tollgate_store::{Reply, StoreError};
 use crate::transaction::RecordTxn;
 use crate::{Catalog, PageRequest, Result, keys, name, ulid};
 
-/// What a change was made to.
+/// The subject of a change.
+///
+/// ```
+/// use tollgate_catalog::Subject;
+///
+/// assert_eq!(Subject::Resource("gpt-4").to_string(), "$RESOURCE:gpt-4");
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Subject<'a> {
     /// An entity.
     Entity(&'a str),
-    /// The system's limits.
+    /// The limits of the system.
     System,
-    /// A resource's limits, or its switch.
+    /// The limits or the switches of a resource.
     Resource(&'a str),
 }
 
-/// What was done.
+/// The kind of a change.
+///
+/// ```
+/// use tollgate_catalog::Action;
+///
+/// assert_eq!(Action::from_name("limits_set"), Action::LimitsSet);
+/// assert_eq!(Action::Other("painted".into()).name(), "painted");
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Action {
     /// An entity was created.
     EntityCreated,
-    /// An entity was deleted, with all that was stored of it but its audit events.
+    /// An entity was deleted, with all of its records except audit events.
     EntityDeleted,
     /// Limits were stored.
     LimitsSet,
@@ -33,54 +46,67 @@ pub enum Action {
     LimitsDeleted,
     /// An entity got another parent, or none.
     ParentSet,
-    /// An entity began to take from its parent too, or ceased to, or it was said so of a resource.
+    /// It was set whether calls of an entity, or to a resource, are charged to parents.
     CascadeSet,
     /// An entity got another name.
     NameSet,
-    /// An entity or a resource was switched off.
+    /// An entity or a resource was disabled.
     Disabled,
-    /// It was switched on again.
+    /// An entity or a resource was enabled again.
     Enabled,
-    /// A bucket was made as if nothing had been used.
+    /// A bucket was reset to its unused state.
     Reset,
     /// A bucket was given credit.
     ToppedUp,
     /// The secret that tokens are sealed with was replaced.
     SecretRotated,
-    /// Something that only another version knows.
+    /// A change that only another version knows.
     Other(String),
 }
 
 /// A change that was made.
+///
+/// ```
+/// use std::sync::Arc;
+/// use tollgate_catalog::{Action, NewEntity, PageRequest, Registry, Subject};
+/// use tollgate_store::Memory;
+///
+/// let catalog = Registry::new(Arc::new(Memory::default())).open_or_register("default").wait()?;
+/// let catalog = catalog.acting_as("alice")?;
+/// catalog.create_entity(NewEntity::new("user-1")).wait()?;
+/// let events = catalog.audit(Subject::Entity("user-1"), PageRequest::default()).wait()?.items;
+/// assert_eq!((&events[0].action, &*events[0].principal), (&Action::EntityCreated, "alice"));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct AuditEvent {
-    /// Its id; ids sort by time.
+    /// The id of the event; ids sort by time.
     pub id: String,
     /// The entity, or `$SYSTEM`, or `$RESOURCE:` and the resource.
     pub subject: String,
-    /// When, such as `2026-11-15T14:00:00Z`.
+    /// When the change was made, such as `2026-11-15T14:00:00Z`.
     pub timestamp: String,
-    /// What was done.
+    /// The kind of the change.
     pub action: Action,
-    /// Who did it.
+    /// The principal that made the change.
     pub principal: String,
-    /// The resource it was about, if it was about one.
+    /// The resource, if the change was about one.
     pub resource: Option<String>,
-    /// What else is to be known.
+    /// Further details of the change.
     pub details: Fields,
 }
 
 impl Catalog {
-    /// The changes that were made to a subject, oldest first unless the page says otherwise.
+    /// Returns the changes that were made to a subject, the oldest first by default.
     ///
     /// # Cancel safety
     ///
-    /// Nothing is changed.
+    /// It changes nothing.
     ///
     /// # Errors
     ///
-    /// A name that is not valid, or the store's.
+    /// An invalid name, or an error of the store.
     pub fn audit<'a>(
         &'a self,
         subject: Subject<'a>,
@@ -101,26 +127,27 @@ impl Catalog {
 }
 
 impl Catalog {
-    /// The changes that were made to whatever is in the namespace, oldest first unless the page says otherwise. Goes
-    /// through the keys of all events.
+    /// Returns the changes that were made in the namespace, the oldest first by default. It reads
+    /// the keys of all events.
     ///
     /// # Cancel safety
     ///
-    /// Nothing is changed.
+    /// It changes nothing.
     ///
     /// # Errors
     ///
-    /// [`StoreError::BadCall`] for a cursor that is not one of this query's, or the store's.
+    /// [`StoreError::BadCall`] for a cursor that is not one of this query's, or an error of the
+    /// store.
     pub fn audit_of_all(&self, page: PageRequest) -> Reply<'_, Result<Page<AuditEvent>>> {
         Reply::later(async move {
-            if let Some(Cursor(id)) = page.after.as_ref().filter(|Cursor(id)| !ulid::is_one(id)) {
-                let why = format!("the cursor {id:?} is none of this query's");
+            if let Some(Cursor(id)) = page.after.as_ref().filter(|Cursor(id)| !ulid::is_ulid(id)) {
+                let why = format!("the cursor {id:?} does not belong to this query");
                 return Err(StoreError::BadCall(why).into());
             }
             let mut found: Vec<ItemKey> = Vec::new();
             let partitions = keys::audit_partition(self.namespace_id(), "");
             self.each_key(&partitions, |key| found.push(key.clone())).await?;
-            // Ids sort by time, and they are what the sort keys end with.
+            // Sort keys end with the id, and ids sort by time.
             found.sort_by(|one, two| one.sort.cmp(&two.sort));
             if page.newest_first {
                 found.reverse();
@@ -200,7 +227,7 @@ impl Action {
         (Action::SecretRotated, "secret_rotated"),
     ];
 
-    /// The name it has in records.
+    /// Returns the name of the action in records.
     pub fn name(&self) -> &str {
         match self {
             Action::Other(name) => name,
@@ -208,7 +235,7 @@ impl Action {
         }
     }
 
-    /// The one of this name.
+    /// Returns the action of a name.
     pub fn from_name(name: &str) -> Action {
         let known = Action::NAMES.into_iter().find(|(_, known)| *known == name);
         known.map_or_else(|| Action::Other(name.into()), |(action, _)| action)
@@ -221,7 +248,7 @@ impl fmt::Display for Action {
     }
 }
 
-/// As it stands in records: `user-1`, `$SYSTEM`, `$RESOURCE:gpt-4`.
+/// Writes the subject as in records: `user-1`, `$SYSTEM`, `$RESOURCE:gpt-4`.
 impl fmt::Display for Subject<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

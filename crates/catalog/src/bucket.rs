@@ -1,4 +1,4 @@
-//! Buckets, by hand: reset, topped up, looked at.
+//! Changes to buckets by an operator: reset, top up, list.
 
 use tollgate_core::{AsDemand, BadAmount, Costs, Demand, DemandError, Limit, Limits, Span};
 use tollgate_store::records::{Cursor, Fields, Item, RecordsError, Test, Write};
@@ -9,13 +9,13 @@ use crate::chain::ChainLink;
 use crate::transaction::{Commit, RecordTxn};
 use crate::{Catalog, CatalogError, Result, keys, name};
 
-/// How long the key of a change that happens once is remembered: 30 days.
+/// How long the key of an idempotent change is stored: 30 days.
 pub const KEY_KEPT: Span = Span::from_secs(30 * 86_400);
 
-/// How often a change is tried when the bucket knows of later limits.
+/// How often a change is attempted when the bucket has later limits.
 const STALE_MAX: usize = 8;
 
-/// How many buckets are asked for at once.
+/// How many buckets are requested at once.
 const PAGE: usize = 1_000;
 
 /// A change to one bucket.
@@ -28,45 +28,45 @@ struct BucketChange<'a> {
 }
 
 impl Catalog {
-    /// Makes a bucket as if nothing had been used: the entity's own, not those that it cascades to.
+    /// Resets a bucket to its unused state: the entity's own, not those that it cascades to.
     ///
-    /// With a key it happens once: `true` if it was done now, `false` if the key was used before, be it for another
-    /// bucket. Keys are remembered for [`KEY_KEPT`].
+    /// With a key the change happens once: `true` if it was made now, `false` if the key was used
+    /// before, even for another bucket. Keys are stored for [`KEY_KEPT`].
     ///
     /// # Cancel safety
     ///
-    /// Cancelled before it is done, all of it is applied or nothing. With a key it can be asked again.
+    /// If it is cancelled, the whole change is applied, or nothing. With a key it can be retried.
     ///
     /// # Errors
     ///
-    /// [`NoLimits`](CatalogError::NoLimits) if there is neither a limit nor a bucket, a name that is not valid, a
-    /// namespace that is gone, or the store's.
+    /// [`NoLimits`](CatalogError::NoLimits) if there is neither a limit nor a bucket, an invalid
+    /// name, a deleted namespace, or an error of the store.
     pub fn reset<'a>(
         &'a self,
         entity: &'a str,
         resource: &'a str,
         key: Option<&'a str>,
     ) -> Reply<'a, Result<bool>> {
-        let deed = BucketChange { entity, resource, key, action: Action::Reset, credit: Vec::new() };
+        let change = BucketChange { entity, resource, key, action: Action::Reset, credit: Vec::new() };
         Reply::later(async move {
-            deed.check()?;
-            self.perform(&deed).await
+            change.check()?;
+            self.apply_change(&change).await
         })
     }
 
-    /// Gives a bucket credit that no call had taken, up to what is full: the entity's own, not those that it cascades
-    /// to.
+    /// Adds credit to a bucket, up to its capacity: to the entity's own bucket, not those that it
+    /// cascades to.
     ///
     /// The key is as in [`reset`](Catalog::reset).
     ///
     /// # Cancel safety
     ///
-    /// Cancelled before it is done, all of it is applied or nothing. With a key it can be asked again.
+    /// If it is cancelled, the whole change is applied, or nothing. With a key it can be retried.
     ///
     /// # Errors
     ///
-    /// As [`reset`](Catalog::reset), [`Credit`](CatalogError::Credit) for an unknown limit or an invalid amount, and
-    /// [`CreditOfResource`](CatalogError::CreditOfResource).
+    /// As [`reset`](Catalog::reset), [`Credit`](CatalogError::Credit) for an unknown limit or an
+    /// invalid amount, and [`CreditOfResource`](CatalogError::CreditOfResource).
     pub fn top_up<'a>(
         &'a self,
         entity: &'a str,
@@ -77,30 +77,30 @@ impl Catalog {
         let bad = credit.bad_amount().map(|(name, why)| bad_amount(name, why));
         let parts = (0..credit.len()).map(|index| credit.part(index));
         let credit = parts.map(|(name, amount)| (name.as_str().to_owned(), amount)).collect();
-        let deed = BucketChange { entity, resource, key, action: Action::ToppedUp, credit };
+        let change = BucketChange { entity, resource, key, action: Action::ToppedUp, credit };
         Reply::later(async move {
-            deed.check()?;
+            change.check()?;
             match bad {
                 Some(bad) => Err(bad),
-                None if deed.credit.is_empty() => Err(CatalogError::Invalid {
+                None if change.credit.is_empty() => Err(CatalogError::Invalid {
                     what: "the credit",
                     value: "empty".into(),
                     valid: "an amount for at least one limit, such as demand! { tpm: 100 }".into(),
                 }),
-                None => self.perform(&deed).await,
+                None => self.apply_change(&change).await,
             }
         })
     }
 
-    /// How the buckets of an entity stand. Those that are full may be missing.
+    /// Returns the status of the buckets of an entity. Full ones may be missing.
     ///
     /// # Cancel safety
     ///
-    /// Nothing is changed.
+    /// It changes nothing.
     ///
     /// # Errors
     ///
-    /// A name that is not valid, or the store's.
+    /// An invalid name, or an error of the store.
     pub fn buckets<'a>(&'a self, entity: &'a str) -> Reply<'a, Result<Vec<BucketStatus>>> {
         Reply::later(async move {
             name::ENTITY.check(entity)?;
@@ -121,18 +121,18 @@ impl Catalog {
         }
     }
 
-    async fn perform(&self, deed: &BucketChange<'_>) -> Result<bool> {
+    async fn apply_change(&self, change: &BucketChange<'_>) -> Result<bool> {
         for _ in 0..STALE_MAX {
-            let limits = self.limits_of_bucket(deed.entity, deed.resource).await?;
-            if let Some(done) = self.try_perform(deed, &limits).await? {
+            let limits = self.limits_of_bucket(change.entity, change.resource).await?;
+            if let Some(done) = self.try_apply_change(change, &limits).await? {
                 return Ok(done);
             }
-            self.refresh(deed.entity, deed.resource);
+            self.refresh(change.entity, change.resource);
         }
-        Err(CatalogError::Contended(format!("the limits of entity {:?}", deed.entity)))
+        Err(CatalogError::Contended(format!("the limits of entity {:?}", change.entity)))
     }
 
-    /// The limits in force, or those that the bucket was used under if no level has any.
+    /// Returns the limits in force, or those of the bucket itself if no level has any.
     async fn limits_of_bucket(&self, entity: &str, resource: &str) -> Result<Limits> {
         match self.own_link(entity, resource).await {
             Ok(ChainLink { limits, .. }) => Ok(limits),
@@ -146,46 +146,49 @@ impl Catalog {
         }
     }
 
-    /// `None` if the bucket knows of later limits.
-    async fn try_perform(&self, deed: &BucketChange<'_>, limits: &Limits) -> Result<Option<bool>> {
+    /// Makes the change; `None` if the bucket has later limits.
+    async fn try_apply_change(&self, change: &BucketChange<'_>, limits: &Limits) -> Result<Option<bool>> {
         let mut tx = self.transaction();
-        let once = deed.key.map(|key| tx.once(key, deed));
-        let details = deed
+        let once = change.key.map(|key| tx.once(key, change));
+        let details = change
             .credit
             .iter()
             .map(|(name, amount)| (name.clone(), i64::try_from(*amount).unwrap_or(i64::MAX).into()));
         let details: Fields = details.collect();
-        tx.audit(Subject::Entity(deed.entity), deed.action.clone(), Some(deed.resource), details)?;
-        let credit = deed.costs(limits)?;
-        let op = if deed.action == Action::Reset { Op::Reset } else { Op::TopUp(&credit) };
-        let bucket = Key::new(&[deed.entity, deed.resource]);
-        let place = BucketRef { namespace: self.namespace_id(), key: &bucket, limits };
-        let steps = [Step { place, op }];
+        tx.audit(Subject::Entity(change.entity), change.action.clone(), Some(change.resource), details)?;
+        let credit = change.costs(limits)?;
+        let op = if change.action == Action::Reset { Op::Reset } else { Op::TopUp(&credit) };
+        let key = Key::new(&[change.entity, change.resource]);
+        let bucket = BucketRef { namespace: self.namespace_id(), key: &key, limits };
+        let steps = [Step { place: bucket, op }];
         let id = self.shared().ulids.next(self.now())?;
         let call = Transaction { id: Some(OpId(id)), steps: &steps, metered: false };
         let applied = self.backend().apply_with(&call, tx.writes()).await;
         let (applied, written) = match applied {
             Ok(applied) => (Some(applied), Ok(())),
-            Err(RecordsError::Store(tollgate_store::StoreError::NamespaceGone(_))) => return Err(self.gone()),
+            Err(RecordsError::Store(tollgate_store::StoreError::NamespaceGone(_))) => {
+                return Err(self.namespace_gone());
+            }
             Err(error) => (None, Err(error)),
         };
         match (tx.outcome(written)?, applied) {
             (Commit::Done, Some(TxnOutcome::Stale(_))) => Ok(None),
             (Commit::Done, _) => Ok(Some(true)),
-            (Commit::Failed(place), _) if Some(place) == once => Ok(Some(false)),
-            (Commit::Failed(_), _) => Err(CatalogError::Contended(format!("entity {:?}", deed.entity))),
+            (Commit::Failed(write), _) if Some(write) == once => Ok(Some(false)),
+            (Commit::Failed(_), _) => Err(CatalogError::Contended(format!("entity {:?}", change.entity))),
         }
     }
 }
 
 impl RecordTxn<'_> {
-    /// Makes the change happen once for each key.
-    fn once(&mut self, key: &str, deed: &BucketChange<'_>) -> usize {
+    /// Makes the change happen once for each key. Returns the index of the write that fails if it
+    /// has happened.
+    fn once(&mut self, key: &str, change: &BucketChange<'_>) -> usize {
         let now = self.catalog().now();
         let mut item = Item::new(keys::done(self.namespace_id(), key))
-            .with("entity_id", deed.entity)
-            .with("resource", deed.resource)
-            .with("action", deed.action.name())
+            .with("entity_id", change.entity)
+            .with("resource", change.resource)
+            .with("action", change.action.name())
             .with("timestamp", tollgate_store::usage::iso(now));
         item.expires = Some(now + KEY_KEPT);
         self.push(Write::Put(item, vec![Test::Absent]))
@@ -200,7 +203,8 @@ impl BucketChange<'_> {
         Ok(())
     }
 
-    /// The credit for each limit, and nothing for those that are not named: unlike a call, it takes 1 of none.
+    /// Returns the credit for each limit, and zero for those that are not named: unlike a call, a
+    /// top-up has no default cost.
     fn costs(&self, limits: &Limits) -> Result<Costs> {
         let mut named: Vec<Limit> = Vec::new();
         for (name, _) in &self.credit {
@@ -217,7 +221,7 @@ impl BucketChange<'_> {
         let demand: Demand = self.credit.iter().map(|(name, amount)| (name.as_str(), *amount)).collect();
         let unknown = |name: &str| Err(limits.unknown(name));
         let costs = if self.credit.is_empty() { Costs::none(0) } else { named.resolve(&demand, unknown)? };
-        Ok(costs.moved(&named, limits))
+        Ok(costs.remapped(&named, limits))
     }
 }
 

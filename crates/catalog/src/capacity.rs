@@ -5,44 +5,55 @@ use tollgate_store::{BucketStatus, Reply, Scope};
 
 use crate::{Catalog, Result, name};
 
-/// How one limit of a resource stands for all entities that have used it.
+/// The capacity of one limit of a resource, over all entities that have used it.
+///
+/// ```
+/// use std::sync::Arc;
+/// use tollgate_catalog::Registry;
+/// use tollgate_store::Memory;
+///
+/// let catalog = Registry::new(Arc::new(Memory::default())).open_or_register("default").wait()?;
+/// let capacity = catalog.capacity("gpt-4", "rpm").wait()?;
+/// assert_eq!((capacity.entities.len(), capacity.total_used), (0, 0));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ResourceCapacity {
-    /// Each entity, in the order the store has them. Those whose bucket is full may be missing.
+    /// Each entity, in the order of the store. Those whose bucket is full may be missing.
     pub entities: Vec<EntityCapacity>,
-    /// What those whose limit is bounded have together.
+    /// The sum of the capacities of bounded limits.
     pub total_capacity: u64,
-    /// How much of that could be had now. Debts count against it.
+    /// How much of that is available now. Debts count against it.
     pub total_available: i64,
     /// How much of that is used.
     pub total_used: u64,
 }
 
-/// How one limit stands for an entity.
+/// The capacity of one limit for an entity. [`ResourceCapacity`] has an example.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct EntityCapacity {
-    /// The entity.
+    /// The id of the entity.
     pub entity: String,
-    /// The most it can have at once; `None` if it is unbounded.
+    /// The capacity of the limit; `None` if it is unbounded.
     pub capacity: Option<u64>,
-    /// How much it could have now. Below zero it is debt.
+    /// How much is available now. Below zero it is debt.
     pub available: i64,
-    /// How much it uses; with a debt that is more than the capacity.
+    /// How much is used; with a debt that is more than the capacity.
     pub used: u64,
 }
 
 impl Catalog {
-    /// Returns how a limit of a resource stands for all entities that have used it.
+    /// Returns the capacity of a limit of a resource, over all entities that have used it.
     ///
     /// # Cancel safety
     ///
-    /// Nothing is changed.
+    /// It changes nothing.
     ///
     /// # Errors
     ///
-    /// A name that is not valid, or the store's.
+    /// An invalid name, or an error of the store.
     pub fn capacity<'a>(&'a self, resource: &'a str, limit: &'a str) -> Reply<'a, Result<ResourceCapacity>> {
         Reply::later(async move {
             name::RESOURCE.check(resource)?;

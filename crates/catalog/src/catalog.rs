@@ -1,4 +1,4 @@
-//! One namespace: what is known of its entities and limits.
+//! The catalog of one namespace.
 
 use std::fmt;
 use std::sync::Arc;
@@ -13,10 +13,11 @@ use crate::transaction::RecordTxn;
 use crate::ulid::Ulids;
 use crate::{CatalogError, Namespace, Result, keys, name};
 
-/// Everything of one namespace. Cloning is cheap, and clones share what they remember.
+/// The catalog of one namespace. Cloning is cheap, and clones share one cache.
 ///
-/// Opened by [`Registry::open`](crate::Registry::open). Every operation answers a [`Reply`](tollgate_store::Reply),
-/// for tasks to await and threads to wait for.
+/// [`Registry::open`](crate::Registry::open) opens it. Every operation returns a
+/// [`Reply`](tollgate_store::Reply), which tasks await and threads wait for. The [crate](crate) has
+/// an example.
 #[derive(Clone)]
 pub struct Catalog {
     shared: Arc<CatalogShared>,
@@ -37,22 +38,23 @@ impl Catalog {
         Catalog { shared: Arc::new(shared), principal }
     }
 
-    /// The id of the namespace, under which its buckets and records are stored.
+    /// Returns the id of the namespace, under which its buckets and records are stored.
     pub fn namespace_id(&self) -> &str {
         &self.shared.namespace.id
     }
 
-    /// The name of the namespace.
+    /// Returns the name of the namespace.
     pub fn namespace_name(&self) -> &str {
         &self.shared.namespace.name
     }
 
-    /// The store that everything is in.
+    /// Returns the store.
     pub fn backend(&self) -> &Arc<dyn Backend> {
         &self.shared.backend
     }
 
-    /// Returns the same catalog for another principal: audit events name the principal that made a change.
+    /// Returns the same catalog for another principal: audit events name the principal that made a
+    /// change.
     ///
     /// # Errors
     ///
@@ -62,17 +64,17 @@ impl Catalog {
         Ok(Catalog { shared: Arc::clone(&self.shared), principal: principal.into() })
     }
 
-    /// Who makes changes through this catalog.
+    /// Returns the principal that audit events name for changes through this catalog.
     pub fn principal(&self) -> &str {
         &self.principal
     }
 
-    /// Forgets everything that was read, so that it is read again.
+    /// Clears the cache, so that every record is read again.
     pub fn invalidate(&self) {
         self.shared.cache.clear();
     }
 
-    /// How often what was asked was remembered.
+    /// Returns the hits and misses of the cache.
     pub fn cache_stats(&self) -> CacheStats {
         self.shared.cache.stats()
     }
@@ -89,18 +91,18 @@ impl Catalog {
         RecordTxn::new(self)
     }
 
-    pub(crate) fn gone(&self) -> CatalogError {
+    pub(crate) fn namespace_gone(&self) -> CatalogError {
         let Namespace { name, id, .. } = self.shared.namespace.clone();
         CatalogError::NamespaceGone { name, id }
     }
 
-    /// A record, read from the store.
+    /// Reads a record from the store.
     pub(crate) async fn get(&self, key: ItemKey) -> Result<Option<Item>> {
         let keys = [key];
         Ok(self.backend().get_many(&keys).await?.pop().flatten())
     }
 
-    /// Records, read from the store, however many. Those that are not there are left out.
+    /// Reads any number of records from the store. Missing ones are left out.
     pub(crate) async fn get_all(&self, keys: &[ItemKey]) -> Result<Vec<Item>> {
         let mut items = Vec::with_capacity(keys.len());
         for keys in keys.chunks(GETS_MAX) {
@@ -109,7 +111,7 @@ impl Catalog {
         Ok(items)
     }
 
-    /// The entities whose records an index has.
+    /// Returns the entities whose records an index has.
     pub(crate) async fn find_entities(&self, index: Index, query: Query) -> Result<Page<String>> {
         let Page { items, next } = self.backend().find(index, &query).await?;
         let entities = items.iter().filter_map(keys::entity_of).map(str::to_owned);

@@ -1,7 +1,6 @@
-//! A namespace as a whole: who is in it, and how much.
+//! Counts of a namespace: how many entities, limits, events and buckets it has.
 //!
-//! Whatever is found here is found by going through all keys of the namespace, so it is for people who look after it,
-//! not for calls.
+//! Every function here reads all keys of the namespace, so these are for operators, not for calls.
 
 use std::collections::{BTreeSet, HashSet};
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -13,23 +12,36 @@ use tollgate_store::{Reply, Scope};
 use crate::disable::Switches;
 use crate::{Catalog, PageRequest, Result, keys, name};
 
-/// How many pages of keys are looked through for one page of entities. With too few found by then the page is short.
+/// How many pages of keys are scanned for one page of entities. If they have too few entities, the
+/// page is short.
 const SCANS_MAX: usize = 100;
 
-/// How many buckets are asked for at once.
+/// How many buckets are requested at once.
 const BUCKETS_PAGE: usize = 1_000;
 
-/// How much there is in a namespace.
+/// The counts of a namespace.
+///
+/// ```
+/// use std::sync::Arc;
+/// use tollgate_catalog::{NewEntity, Registry};
+/// use tollgate_store::Memory;
+///
+/// let catalog = Registry::new(Arc::new(Memory::default())).open_or_register("default").wait()?;
+/// catalog.create_entity(NewEntity::new("user-1")).wait()?;
+/// let counts = catalog.counts().wait()?;
+/// assert_eq!((counts.entities, counts.audit_events), (1, 1));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Counts {
     /// Entities that were created.
     pub entities: u64,
-    /// Levels of entities that have limits.
+    /// Levels of entities with limits.
     pub entity_limits: u64,
-    /// Resources that have limits.
+    /// Resources with limits.
     pub resource_limits: u64,
-    /// Whether the system has limits, or says what to do when the store does not answer.
+    /// 1 if the system has limits or a policy for a store that does not answer, else 0.
     pub system_limits: u64,
     /// Entities and resources with switches: disabled, with exceptions, or with a cascade policy.
     pub disabled: u64,
@@ -42,15 +54,16 @@ pub struct Counts {
 }
 
 impl Catalog {
-    /// The ids of the entities that were created, in their order. A page may be short even if more follow.
+    /// Returns the ids of the entities that were created, in their order. A page may be short even
+    /// if more follow.
     ///
     /// # Cancel safety
     ///
-    /// Nothing is changed.
+    /// It changes nothing.
     ///
     /// # Errors
     ///
-    /// The store's.
+    /// An error of the store.
     pub fn entities(&self, page: PageRequest) -> Reply<'_, Result<Page<String>>> {
         Reply::later(async move {
             let wanted = page.limit.max(1);
@@ -71,15 +84,15 @@ impl Catalog {
         })
     }
 
-    /// The resources that are disabled, in the order of their names.
+    /// Returns the disabled resources, in the order of their names.
     ///
     /// # Cancel safety
     ///
-    /// Nothing is changed.
+    /// It changes nothing.
     ///
     /// # Errors
     ///
-    /// The store's.
+    /// An error of the store.
     pub fn disabled_resources(&self) -> Reply<'_, Result<Vec<String>>> {
         Reply::later(async move {
             let switched = self.switched_resources().await?.into_iter();
@@ -87,7 +100,7 @@ impl Catalog {
         })
     }
 
-    /// The resources of which something is said, with what, in the order of their names.
+    /// Returns the resources with switches, in the order of their names.
     pub(crate) async fn switched_resources(&self) -> Result<Vec<(String, Switches)>> {
         let mut switches = Vec::new();
         let prefix = keys::resource_partition(self.namespace_id(), "");
@@ -107,20 +120,21 @@ impl Catalog {
         Ok(found)
     }
 
-    /// How much there is in the namespace. Usage that is in no record yet counts as the records that it will be in.
+    /// Returns the counts of the namespace. Usage that is in no record yet counts as the records
+    /// that it will be in.
     ///
     /// # Cancel safety
     ///
-    /// Nothing is changed.
+    /// It changes nothing.
     ///
     /// # Errors
     ///
-    /// The store's.
+    /// An error of the store.
     pub fn counts(&self) -> Reply<'_, Result<Counts>> {
         Reply::later(async move {
             let mut counts = Counts::default();
-            // Before the records are read: what a store writes meanwhile is found among them. A namespace may have millions,
-            // so they are known by their hashes.
+            // Before the records are read, so that records that a store writes meanwhile are
+            // counted once. A namespace may have millions, so only their hashes are stored.
             let mut unwritten = HashSet::new();
             self.unwritten_usage(Scope::All, |key| {
                 unwritten.insert(hash_of(&key));
@@ -145,22 +159,23 @@ impl Catalog {
         })
     }
 
-    /// How much is stored of one entity, which need not have been created. Usage that is in no record yet counts as the
-    /// records that it will be in.
+    /// Returns the counts of one entity, which need not have been created. Usage that is in no
+    /// record yet counts as the records that it will be in.
     ///
     /// # Cancel safety
     ///
-    /// Nothing is changed.
+    /// It changes nothing.
     ///
     /// # Errors
     ///
-    /// A name that is not valid, or the store's.
+    /// An invalid name, or an error of the store.
     pub fn counts_of_entity<'a>(&'a self, id: &'a str) -> Reply<'a, Result<Counts>> {
         Reply::later(async move {
             name::ENTITY.check(id)?;
             let mut counts = Counts::default();
             let ns = self.namespace_id();
-            // Before the records are read: what a store writes meanwhile is found among them.
+            // Before the records are read, so that records that a store writes meanwhile are
+            // counted once.
             let mut found = BTreeSet::new();
             self.unwritten_usage(Scope::Entity(id), |key| {
                 found.insert(key);
@@ -175,7 +190,8 @@ impl Catalog {
         })
     }
 
-    /// Shows the keys of the records that usage of a scope will be in which may be in none yet, some of them twice.
+    /// Passes the keys of the records that pending usage of a scope will be in to `seen`, some of
+    /// them twice.
     async fn unwritten_usage(&self, scope: Scope<'_>, mut seen: impl FnMut(ItemKey)) -> Result<()> {
         let (ns, mut after) = (self.namespace_id(), None);
         loop {
@@ -195,7 +211,7 @@ impl Catalog {
         }
     }
 
-    /// Shows every key of the namespace whose partition starts with a prefix.
+    /// Passes every key of the namespace whose partition starts with a prefix to `seen`.
     pub(crate) async fn each_key(&self, prefix: &str, mut seen: impl FnMut(&ItemKey)) -> Result<()> {
         let mut query = Query::prefix(self.namespace_id(), prefix);
         loop {

@@ -1,4 +1,4 @@
-//! Why the catalog could not do what it was asked.
+//! Errors of the catalog.
 
 use std::fmt;
 
@@ -8,10 +8,22 @@ use tollgate_store::{CHAIN_MAX, StoreError};
 
 use crate::{Finding, NameError};
 
-/// What the operations of the catalog answer.
+/// The result of a catalog operation.
 pub type Result<T> = std::result::Result<T, CatalogError>;
 
-/// Why the catalog could not do what it was asked. Nothing was changed unless the error is the store's.
+/// Why the catalog could not do what it was asked. Nothing was changed, unless it is
+/// [`CatalogError::Store`].
+///
+/// ```
+/// use std::sync::Arc;
+/// use tollgate_catalog::{CatalogError, Registry};
+/// use tollgate_store::Memory;
+///
+/// let registry = Registry::new(Arc::new(Memory::default()));
+/// let error = registry.open("prod").wait().unwrap_err();
+/// assert_eq!(error, CatalogError::NamespaceNotFound("prod".into()));
+/// assert!(!error.is_unavailable());
+/// ```
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum CatalogError {
@@ -21,32 +33,32 @@ pub enum CatalogError {
     /// A setting or a value is not valid.
     #[error("{what} is {value}, but must be {valid}")]
     Invalid {
-        /// What was set.
+        /// The setting or value.
         what: &'static str,
         /// What it was set to.
         value: String,
-        /// What would be valid.
+        /// What is valid.
         valid: String,
     },
-    /// No namespace has this name, or none has this id.
+    /// No namespace has this name or id.
     #[error("there is no namespace {0:?}; register it first")]
     NamespaceNotFound(String),
     /// The namespace was deleted since it was opened.
     #[error("namespace {name:?} with id {id:?} was deleted; recover it by its id, or register a new one")]
     NamespaceGone {
-        /// Its name.
+        /// The name of the namespace.
         name: String,
-        /// Its id.
+        /// The id of the namespace.
         id: String,
     },
-    /// The namespace is not in a state in which that can be done to it.
+    /// The status of the namespace does not allow the operation.
     #[error("namespace {id:?} is {status}, but must be {valid}")]
     NamespaceStatus {
-        /// Its id.
+        /// The id of the namespace.
         id: String,
-        /// The state it is in.
+        /// The status of the namespace.
         status: crate::NamespaceStatus,
-        /// What it would have to be.
+        /// The required status.
         valid: &'static str,
     },
     /// Another namespace has the name by now.
@@ -54,13 +66,13 @@ pub enum CatalogError {
     NamespaceTaken {
         /// The name.
         name: String,
-        /// Who has it.
+        /// The id of the namespace that has the name.
         id: String,
     },
     /// An entity of this id was created before.
     #[error("entity {0:?} exists already")]
     EntityExists(String),
-    /// No entity of this id was created, and nothing is stored of it.
+    /// No entity of this id was created, and no record of it exists.
     #[error("there is no entity {0:?}; create it first")]
     EntityNotFound(String),
     /// The parent was never created, or is being deleted.
@@ -68,28 +80,28 @@ pub enum CatalogError {
         "entity {entity:?} cannot have the parent {parent:?}, which does not exist; create that one first"
     )]
     ParentNotFound {
-        /// The child.
+        /// The id of the child.
         entity: String,
-        /// The parent it was to have.
+        /// The id of the intended parent.
         parent: String,
     },
     /// An entity with children cannot be deleted.
     #[error("entity {entity:?} has {}", of_children(*children))]
     HasChildren {
-        /// The entity.
+        /// The id of the entity.
         entity: String,
-        /// How many children it has.
+        /// The number of children.
         children: u64,
     },
     /// The entity would be its own ancestor.
     #[error("entity {entity:?} cannot have the parent {parent:?}, which is below it")]
     Cycle {
-        /// The entity.
+        /// The id of the entity.
         entity: String,
-        /// The parent it was to have.
+        /// The id of the intended parent.
         parent: String,
     },
-    /// From the entity to the top there are more entities than a chain may have.
+    /// The chain from the entity to its root would be too long.
     #[error("more than {CHAIN_MAX} entities would lie between {0:?} and the top; use fewer levels")]
     ChainTooLong(String),
     /// Limits that cannot be stored.
@@ -101,40 +113,40 @@ pub enum CatalogError {
     /// No level has limits for the entity and the resource.
     #[error("there are no limits for entity {entity:?} and resource {resource:?}; set some on any level")]
     NoLimits {
-        /// The entity.
+        /// The id of the entity.
         entity: String,
         /// The resource.
         resource: String,
     },
-    /// It was switched off.
+    /// The entity or the resource is disabled.
     #[error("{what} is disabled; enable it first")]
     Disabled {
-        /// What was switched off.
+        /// What is disabled.
         what: Switchable,
     },
     /// The credit does not fit the limits.
     #[error(transparent)]
     Credit(#[from] DemandError),
-    /// Credit for something that is lent, not used up.
+    /// A resource limit cannot be topped up: it is held, not consumed.
     #[error("limit {0:?} is a resource, which cannot be topped up: its holders give it back")]
     CreditOfResource(String),
-    /// A record says something that this program does not understand.
+    /// A record has a value that this program does not understand.
     #[error("the record {partition:?} {sort:?} cannot be read: {why}")]
     BadRecord {
-        /// Its partition.
+        /// The partition of the record.
         partition: String,
-        /// Its place in there.
+        /// The sort key of the record.
         sort: String,
-        /// What is wrong with it.
+        /// What is wrong with the record.
         why: String,
     },
-    /// Others kept changing the same records.
+    /// Other callers kept changing the same records.
     #[error("others kept changing {0} at the same time; try again")]
     Contended(String),
-    /// Another caller changed a managed set since this one looked at it.
+    /// Another caller changed a managed set since this one read it.
     #[error("another process changed managed set {0:?} at the same time; look at it again")]
     SetChanged(String),
-    /// The records were written by a later version of this program.
+    /// A later version of this program wrote the records.
     #[error("the records have schema {found}, but this program knows only up to {known}; use a newer one")]
     TooNew {
         /// The schema of the records.
@@ -142,7 +154,7 @@ pub enum CatalogError {
         /// The schema of this program.
         known: String,
     },
-    /// The records were written by an earlier version of this program.
+    /// An earlier version of this program wrote the records.
     #[error("the records have schema {found}, but this program needs {known}; migrate them first")]
     TooOld {
         /// The schema of the records.
@@ -150,38 +162,38 @@ pub enum CatalogError {
         /// The schema of this program.
         known: String,
     },
-    /// The records say something that this program has no form for, and a migration would lose it.
+    /// A migration would lose settings that this program cannot represent.
     #[error("a migration would lose {}", of_findings(.0))]
     WouldLose(Vec<Finding>),
-    /// The records ask for a later version of this program.
+    /// The records require a later version of this program.
     #[error(
         "the records want version {wanted} of this program or later, but this is {this}; use a newer one"
     )]
     ClientTooOld {
-        /// The least version that may be used.
+        /// The earliest version that may be used.
         wanted: String,
         /// The version of this program.
         this: String,
     },
-    /// The text is no token.
-    #[error("this is no token: {0}")]
+    /// The text is not a token.
+    #[error("this is not a token: {0}")]
     NotAToken(&'static str),
     /// No valid secret of the namespace has sealed the token.
     #[error(
         "namespace {0:?} has not sealed this token: it was changed, is of another namespace or store, or is older than the last two secrets"
     )]
     TokenRefused(String),
-    /// The namespace has no secret to seal tokens with, and the store does not let this principal make one.
+    /// The namespace has no secret to seal tokens with, and this principal may not create one.
     #[error(
         "namespace {namespace:?} has no secret to seal tokens with, and none can be made here ({why}); run `tollgate upgrade` once with permission to write every record"
     )]
     NoSecret {
-        /// The namespace.
+        /// The name of the namespace.
         namespace: String,
-        /// What the store says.
+        /// The error of the store.
         why: String,
     },
-    /// The system has no random bytes to give.
+    /// The operating system provides no random bytes.
     #[error("the system gives no random bytes: {0}")]
     NoRandomness(String),
     /// The store could not answer.
@@ -189,7 +201,14 @@ pub enum CatalogError {
     Store(#[from] StoreError),
 }
 
-/// What can be switched off.
+/// A disabled entity or resource.
+///
+/// ```
+/// use tollgate_catalog::Switchable;
+///
+/// let disabled = Switchable::EntityResource("user-1".into(), "gpt-4".into());
+/// assert_eq!(disabled.to_string(), r#"resource "gpt-4" for entity "user-1""#);
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Switchable {
@@ -197,12 +216,13 @@ pub enum Switchable {
     Entity(String),
     /// A resource.
     Resource(String),
-    /// A resource for an entity.
+    /// A resource, for one entity.
     EntityResource(String, String),
 }
 
 impl CatalogError {
-    /// Returns whether the store did not answer, so that the outcome is unknown. A store that refuses has answered.
+    /// Returns true if the store did not answer, so that the outcome is unknown. A store that
+    /// refuses has answered.
     pub fn is_unavailable(&self) -> bool {
         matches!(self, CatalogError::Store(StoreError::Unavailable(..)))
     }
@@ -213,7 +233,7 @@ impl CatalogError {
     }
 }
 
-/// A failed test that the caller did not handle means that another change was faster.
+/// Converts a failed test that the caller did not handle: another change was faster.
 impl From<RecordsError> for CatalogError {
     fn from(error: RecordsError) -> CatalogError {
         match error {

@@ -1,22 +1,22 @@
-//! Who makes changes, if no principal is named: the user that the program runs as.
+//! The default principal of changes: the user that the program runs as.
 
 use std::ffi::OsString;
 use std::fs;
 
-/// What an audit event says if the principal is not known.
+/// The principal of an audit event if the user is not known.
 const UNKNOWN: &str = "unknown";
 
-/// How long a principal is at most.
+/// The longest principal, in characters.
 const LENGTH_MAX: usize = 256;
 
-/// The user that this program runs as.
+/// Returns the user that this program runs as, as a principal.
 pub(crate) fn login() -> String {
-    let by_number = || login_of(user_number()?, &fs::read_to_string("/etc/passwd").ok()?);
-    principal_of(|name| std::env::var_os(name), by_number)
+    let by_id = || login_of(user_id()?, &fs::read_to_string("/etc/passwd").ok()?);
+    principal_of(|name| std::env::var_os(name), by_id)
 }
 
-/// The login of a user as a principal, with what no principal may have replaced: by the variables of the environment,
-/// or as `otherwise` says. `unknown` if that leaves no login.
+/// Returns the login of a user as a principal, with invalid characters replaced: by the variables
+/// of the environment, or by `otherwise`. Returns `unknown` if that leaves no login.
 pub fn principal_of(
     variable: impl Fn(&str) -> Option<OsString>,
     otherwise: impl FnOnce() -> Option<String>,
@@ -31,23 +31,23 @@ pub fn principal_of(
     if login.is_empty() { UNKNOWN.into() } else { login.into() }
 }
 
-/// The login of a user by its number, in the text of the system's list of users.
-pub fn login_of(number: u32, users: &str) -> Option<String> {
-    let number = number.to_string();
+/// Returns the login of a user id in the text of `/etc/passwd`.
+pub fn login_of(user: u32, users: &str) -> Option<String> {
+    let user = user.to_string();
     let mut lines = users.lines().map(|line| line.split(':').collect::<Vec<_>>());
-    let line = lines.find(|line| line.get(2) == Some(&number.as_str()))?;
+    let line = lines.find(|line| line.get(2) == Some(&user.as_str()))?;
     line.first().map(|login| (*login).to_owned())
 }
 
-/// Returns the number of the user, where the system has it in a file.
+/// Returns the user id of this process, where the system has it in a file.
 #[cfg(unix)]
-fn user_number() -> Option<u32> {
+fn user_id() -> Option<u32> {
     use std::os::unix::fs::MetadataExt;
     fs::metadata("/proc/self").ok().map(|this| this.uid())
 }
 
 #[cfg(not(unix))]
-fn user_number() -> Option<u32> {
+fn user_id() -> Option<u32> {
     None
 }
 
@@ -63,7 +63,7 @@ mod tests {
     }
 
     #[test]
-    fn a_login_that_is_no_principal_becomes_one() {
+    fn a_login_that_is_not_a_valid_principal_becomes_one() {
         assert_eq!(principal(Some("alice"), 0), "alice");
         assert_eq!(principal(Some("CORP\\alice b"), 0), "CORP-alice-b");
         assert_eq!(principal(Some("-"), 0), UNKNOWN);

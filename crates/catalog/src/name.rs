@@ -1,14 +1,22 @@
-//! Names: which characters they may have, so that they can stand in the keys of records.
+//! Names: the characters they may have, so that they can be parts of keys.
 
 use std::fmt;
 
-/// Stands for all resources of an entity, where limits are stored.
+/// The resource name under which limits for all resources of an entity are stored.
 pub const DEFAULT_RESOURCE: &str = "_default_";
 
-/// How much of a name an error shows.
+/// How many characters of a name an error shows.
 const SHOWN_MAX: usize = 80;
 
-/// Why a name is not valid: what it names, what is wrong with it, and what would be valid.
+/// Why a name is not valid: what it names, what is wrong with it, and what is valid.
+///
+/// ```
+/// use tollgate_catalog::NameKind;
+///
+/// let error = NameKind::Entity.check("a b").unwrap_err();
+/// assert_eq!((error.what(), error.name()), ("entity", "a b"));
+/// assert!(error.to_string().contains("character ' ' at position 2 is not allowed"));
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NameError {
     what: &'static str,
@@ -25,7 +33,14 @@ enum NameFault {
     Reserved,
 }
 
-/// What a name can be of, for those who check one before anything is asked of a store.
+/// The kind of a name, for callers that check one before they use a store.
+///
+/// ```
+/// use tollgate_catalog::NameKind;
+///
+/// assert!(NameKind::Entity.check("user-1").is_ok());
+/// assert!(NameKind::Resource.check("gpt#4").is_err());
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum NameKind {
@@ -37,9 +52,9 @@ pub enum NameKind {
     Namespace,
     /// The id of a namespace.
     NamespaceId,
-    /// Who makes a change.
+    /// A principal, which makes changes.
     Principal,
-    /// The key of a change that happens once.
+    /// The key of an idempotent change.
     Key,
     /// A managed set of limits.
     ManagedSet,
@@ -47,7 +62,7 @@ pub enum NameKind {
     Limit,
 }
 
-/// What a name of one kind looks like.
+/// The rule for names of one kind.
 pub(crate) struct NameRule {
     what: &'static str,
     length_max: usize,
@@ -66,10 +81,10 @@ pub(crate) const ENTITY: NameRule = like_entity("entity");
 /// Names of parents of entities.
 pub(crate) const PARENT: NameRule = like_entity("parent");
 
-/// Who changes something.
+/// Names of principals.
 pub(crate) const PRINCIPAL: NameRule = like_entity("principal");
 
-/// What makes a change happen once.
+/// Keys of idempotent changes.
 pub(crate) const IDEMPOTENCY_KEY: NameRule = like_entity("key");
 
 /// Names of managed sets of limits.
@@ -96,7 +111,7 @@ pub(crate) const RESOURCE: NameRule = NameRule {
     valid: "1 to 64 characters, first a letter, then letters, digits, '_', '-', '.', ':' or '/'",
 };
 
-/// Names of limits, where a limit is asked for and none is given.
+/// Names of limits, where a limit is looked up by its name.
 pub(crate) const LIMIT: NameRule = NameRule {
     what: "limit",
     length_max: 64,
@@ -116,7 +131,7 @@ pub(crate) const NAMESPACE: NameRule = NameRule {
     valid: "1 to 64 characters, first a letter or digit, then letters, digits, '_', '-' or '.'",
 };
 
-/// Ids of namespaces. Those that others made may be of another length than ours.
+/// Ids of namespaces. Those of other programs may have another length than ours.
 pub(crate) const NAMESPACE_ID: NameRule = NameRule {
     what: "namespace id",
     length_max: 64,
@@ -127,11 +142,11 @@ pub(crate) const NAMESPACE_ID: NameRule = NameRule {
 };
 
 impl NameKind {
-    /// Whether the name is valid.
+    /// Checks that the name is valid.
     ///
     /// # Errors
     ///
-    /// [`NameError`] with what is wrong with it.
+    /// [`NameError`] with the reason.
     ///
     /// # Examples
     ///
@@ -157,7 +172,7 @@ impl NameKind {
 }
 
 impl NameRule {
-    /// Whether the name is valid.
+    /// Checks that the name is valid.
     pub(crate) fn check(&self, name: &str) -> Result<(), NameError> {
         let refuse = |fault| Err(NameError { what: self.what, name: shown(name), fault, valid: self.valid });
         if name.is_empty() {
@@ -176,7 +191,7 @@ impl NameRule {
     }
 }
 
-/// Whether limits can be stored under this name: a resource, or what stands for all of them.
+/// Checks that limits can be stored under this name: a resource, or the name for all of them.
 pub(crate) fn check_resource_or_default(name: &str) -> Result<(), NameError> {
     if name == DEFAULT_RESOURCE { Ok(()) } else { RESOURCE.check(name) }
 }
@@ -190,17 +205,17 @@ fn shown(name: &str) -> String {
 }
 
 impl NameError {
-    /// What was named: `entity`, `resource` and so on.
+    /// Returns what was named: `entity`, `resource` and so on.
     pub fn what(&self) -> &str {
         self.what
     }
 
-    /// The name, or its beginning if it is very long.
+    /// Returns the name, or its beginning if it is very long.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// What would be valid.
+    /// Returns what is valid.
     pub fn valid(&self) -> &str {
         self.valid
     }
@@ -243,12 +258,12 @@ mod tests {
     }
 
     #[test]
-    fn an_error_shows_the_name_the_place_and_what_is_valid() {
+    fn an_error_shows_the_name_the_position_and_what_is_valid() {
         let error = RESOURCE.check("gpt#4").unwrap_err();
         let text = "resource \"gpt#4\": character '#' at position 4 is not allowed; valid is 1 to 64 characters, \
                     first a letter, then letters, digits, '_', '-', '.', ':' or '/'";
         assert_eq!(error.to_string(), text);
-        for (rule, name, said) in [
+        for (rule, name, message) in [
             (&ENTITY, "", "it is empty"),
             (&ENTITY, "$SYSTEM", "character '$' at position 1"),
             (&ENTITY, "a b", "character ' ' at position 2"),
@@ -263,7 +278,7 @@ mod tests {
             (&LIMIT, "wcu", "it is reserved"),
         ] {
             let text = rule.check(name).unwrap_err().to_string();
-            assert!(text.contains(said), "{text}");
+            assert!(text.contains(message), "{text}");
         }
     }
 

@@ -1,8 +1,8 @@
-//! What part of a list to answer.
+//! The part of a list that a caller asks for.
 
 use tollgate_store::records::{Cursor, PAGE_MAX, Query};
 
-/// How many, from where, and in which order.
+/// A page of a list: how many items, from where, and in which order.
 ///
 /// ```
 /// use tollgate_catalog::PageRequest;
@@ -12,40 +12,40 @@ use tollgate_store::records::{Cursor, PAGE_MAX, Query};
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PageRequest {
-    /// How many at most; there may be fewer even if more follow.
+    /// How many items at most; there may be fewer even if more follow.
     pub limit: usize,
-    /// Where to go on, as the last page said.
+    /// The cursor of the previous page.
     pub after: Option<Cursor>,
-    /// Whether the last come first.
+    /// True to begin with the last item.
     pub newest_first: bool,
 }
 
 impl PageRequest {
-    /// The first `limit`.
+    /// Returns a request for the first `limit` items.
     pub fn of(limit: usize) -> PageRequest {
         PageRequest { limit, after: None, newest_first: false }
     }
 
-    /// Goes on where a page ended.
+    /// Continues after a page.
     #[must_use]
     pub fn after(self, cursor: Cursor) -> PageRequest {
         PageRequest { after: Some(cursor), ..self }
     }
 
-    /// The last come first.
+    /// Begins with the last item.
     #[must_use]
     pub fn newest_first(self) -> PageRequest {
         PageRequest { newest_first: true, ..self }
     }
 
-    /// The same part of what starts with `prefix` in a partition.
+    /// Returns the query for this page of the records that start with `prefix` in a partition.
     pub(crate) fn query(self, partition: String, prefix: impl Into<String>) -> Query {
         let PageRequest { limit, after, newest_first } = self;
         Query { partition, prefix: prefix.into(), after, limit, newest_first }
     }
 }
 
-/// The first page, as long as may be.
+/// Requests the first page, as long as possible.
 impl Default for PageRequest {
     fn default() -> PageRequest {
         PageRequest::of(PAGE_MAX)

@@ -1,9 +1,10 @@
-//! Shared limit sets: the limits that every program which opened a set has named, joined by name.
+//! Shared limit sets: the limits that all programs which opened a set have named, joined by name.
 //!
-//! The record of a set is what makes joining safe. A bucket swaps its limits whole, so a program that brings only the
-//! limits it names would drop the others with their state. So a program writes the union of what it finds and what it
-//! names, on condition that the record is what it read, and takes under that union. Each revision of the record is the
-//! version of its limits: a bucket under a later one refuses an earlier one as stale, and the program reads again.
+//! The record of a set makes joining safe. A bucket swaps its limits as a whole, so a program that
+//! brings only the limits it names would drop the others with their state. So a program writes the
+//! union of the stored limits and its own, on condition that the record has not changed since it
+//! was read, and takes under that union. Each revision of the record is the version of its limits:
+//! a bucket with a later version refuses an earlier one as stale, and the program reads again.
 
 mod record;
 
@@ -15,13 +16,14 @@ use tollgate_store::records::ItemKey;
 
 use crate::keys;
 
-/// How many names of removed limits a set remembers. Past that, those of the earliest version are forgotten.
+/// How many names of removed limits a set remembers. Beyond that, those of the earliest version are
+/// forgotten.
 pub const REMOVED_MAX: usize = 64;
 
 /// The version of limits that are earlier than those of any record.
 pub const UNWRITTEN: u64 = 1;
 
-/// A limit set that programs share, as its record says.
+/// A limit set that programs share, as stored in its record.
 ///
 /// ```
 /// use tollgate_catalog::{Opening, SharedSet};
@@ -32,109 +34,112 @@ pub const UNWRITTEN: u64 = 1;
 /// let opening = |limits| Opening { limits, removed: &[], version: 1 };
 ///
 /// let set = SharedSet::new("limit-sets", "openai/blue").joined(&opening(&one))?.expect("it is new");
-/// assert_eq!(set.joined(&opening(&other))?, None, "what the other does not name stays");
+/// assert_eq!(set.joined(&opening(&other))?, None, "limits that the other does not name stay");
 /// # Ok::<(), tollgate_core::LimitsError>(())
 /// ```
 #[derive(Clone, Debug, PartialEq)]
 pub struct SharedSet {
     key: ItemKey,
-    /// 0 if there is no record, else past [`UNWRITTEN`].
+    /// 0 if there is no record, else greater than [`UNWRITTEN`].
     revision: u64,
     limits: Limits,
-    said: BTreeMap<String, LastStatement>,
+    statements: BTreeMap<String, LastStatement>,
 }
 
-/// What a program that opens a set says about it.
+/// The limits of a program that opens a set. [`SharedSet`] has an example.
 #[derive(Clone, Copy, Debug)]
 pub struct Opening<'a> {
-    /// The limits that it names.
+    /// The limits that the program names.
     pub limits: &'a Limits,
-    /// The limits of earlier versions that it removes.
+    /// The limits of earlier versions that the program removes.
     pub removed: &'a [Name],
     /// The version of both.
     pub version: u16,
 }
 
-/// What was said last about the limit of a name.
+/// The last statement about the limit of a name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct LastStatement {
     version: u16,
-    how: StatedHow,
+    kind: StatementKind,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum StatedHow {
-    /// A program named it when it opened the set.
+enum StatementKind {
+    /// A program named the limit when it opened the set.
     Opened,
-    /// It was put in place of another.
+    /// The limit replaced another.
     Replaced,
-    /// It was removed.
+    /// The limit was removed.
     Removed,
 }
 
 impl LastStatement {
-    /// Whether it stays as it is when a program of this version opens the set.
+    /// Returns true if the limit stays as it is when a program of this version opens the set.
     fn holds_against(self, version: u16) -> bool {
-        self.version > version || self.version == version && self.how != StatedHow::Opened
+        self.version > version || self.version == version && self.kind != StatementKind::Opened
     }
 }
 
 impl SharedSet {
-    /// A set that no program has opened yet.
+    /// Returns a set that no program has opened yet.
     pub fn new(namespace: &str, name: &str) -> SharedSet {
         SharedSet::empty(keys::shared_set(namespace, name))
     }
 
     fn empty(key: ItemKey) -> SharedSet {
         let limits = Limits::new(Vec::<Limit>::new()).expect("no limits are valid limits");
-        SharedSet { key, revision: 0, limits, said: BTreeMap::new() }
+        SharedSet { key, revision: 0, limits, statements: BTreeMap::new() }
     }
 
-    /// Its key among the records.
+    /// Returns the key of the record.
     pub fn key(&self) -> &ItemKey {
         &self.key
     }
 
-    /// The partition of the records of all sets of a namespace, in the order of their names.
+    /// Returns the partition of the records of all sets of a namespace, in the order of their
+    /// names.
     pub fn partition(namespace: &str) -> String {
         keys::shared_sets_partition(namespace)
     }
 
-    /// Its name.
+    /// Returns the name of the set.
     pub fn name(&self) -> &str {
         &self.key.sort
     }
 
-    /// How often it was changed: the version of its limits.
+    /// Returns how often the set was changed: the version of its limits.
     pub fn revision(&self) -> u64 {
         self.revision
     }
 
-    /// The limits in force, with a cooldown behind them, as of the revision.
+    /// Returns the limits in force, with a cooldown behind them, at the version of this revision.
     pub fn in_force(&self) -> Limits {
         self.limits.with_cooldown().at_version(self.revision)
     }
 
-    /// The set once a program has opened it; `None` if it is that already.
+    /// Returns the set after a program has opened it; `None` if that changes nothing.
     ///
-    /// A limit that the program does not name stays. One that it names is put in force unless something later was said
-    /// about it: by a program of a later version, or since then on purpose.
+    /// A limit that the program does not name stays. One that it names is put in force, unless a
+    /// later statement about it exists: by a program of a later version, or by an explicit change
+    /// since then.
     ///
     /// # Errors
     ///
-    /// [`LimitsError::TwoKinds`] for a limit that counts something else here, [`LimitsError::TooMany`], and
-    /// [`LimitsError::Custom`].
+    /// [`LimitsError::TwoKinds`] for a limit that counts something else here,
+    /// [`LimitsError::TooMany`], and [`LimitsError::Custom`].
     pub fn joined(&self, opening: &Opening<'_>) -> Result<Option<SharedSet>, LimitsError> {
         opening.limits.check_storable()?;
         let (version, mut next) = (opening.version, self.clone());
         for limit in opening.limits.iter() {
             self.check_kind(limit)?;
         }
-        let is_open = |name: &Name| !self.said.get(name.as_str()).is_some_and(|it| it.holds_against(version));
+        let is_open =
+            |name: &Name| !self.statements.get(name.as_str()).is_some_and(|it| it.holds_against(version));
         let named = opening.limits.iter().filter(|limit| is_open(limit.name()) && !limit.is_cooldown());
-        next.put(named.cloned().collect(), LastStatement { version, how: StatedHow::Opened })?;
-        // A version removes what earlier ones have named.
-        let earlier = |name: &&Name| self.said.get(name.as_str()).is_none_or(|it| it.version < version);
+        next.put(named.cloned().collect(), LastStatement { version, kind: StatementKind::Opened })?;
+        // A version removes limits that earlier ones have named.
+        let earlier = |name: &&Name| self.statements.get(name.as_str()).is_none_or(|it| it.version < version);
         for name in opening.removed.iter().filter(earlier) {
             next.take_out(name.as_str(), version);
         }
@@ -142,37 +147,39 @@ impl SharedSet {
         Ok(is_new.then(|| next.later_than(self.revision)))
     }
 
-    /// The set with another limit in place of the one of the same name.
+    /// Returns the set with another limit instead of the one of the same name.
     ///
     /// # Errors
     ///
     /// As [`Limits::replacing`].
     pub fn replacing(&self, limit: Limit) -> Result<SharedSet, LimitsError> {
-        // Only to see whether it may: the limit keeps its place either way.
+        // Only to check whether that is allowed: the limit keeps its index either way.
         self.limits.replacing(limit.clone())?;
-        let version = self.said.get(limit.name().as_str()).map_or(0, |said| said.version);
+        let version = self.statements.get(limit.name().as_str()).map_or(0, |statement| statement.version);
         let mut next = self.clone();
-        next.put(vec![limit], LastStatement { version, how: StatedHow::Replaced })?;
+        next.put(vec![limit], LastStatement { version, kind: StatementKind::Replaced })?;
         Ok(next.later_than(self.revision))
     }
 
-    /// The set without the limit of this name. Programs of the same version that name it do not bring it back.
+    /// Returns the set without the limit of this name. Programs of the same version that name it do
+    /// not add it again.
     ///
     /// # Errors
     ///
-    /// [`LimitsError::Unknown`] if the set has no such limit, [`LimitsError::Limit`] for what is no name.
+    /// [`LimitsError::Unknown`] if the set has no such limit, [`LimitsError::Limit`] for an invalid
+    /// name.
     pub fn removing(&self, name: &str) -> Result<SharedSet, LimitsError> {
         if self.limits.index(name).is_none() {
-            // What is no name at all is refused by the limit that would have it.
+            // An invalid name is refused by the limit that would have it.
             let unknown = Limit::resource(name, 1).build()?;
             return Err(LimitsError::Unknown(unknown.name().clone()));
         }
         let mut next = self.clone();
-        next.take_out(name, self.said.get(name).map_or(0, |said| said.version));
+        next.take_out(name, self.statements.get(name).map_or(0, |statement| statement.version));
         Ok(next.later_than(self.revision))
     }
 
-    /// The set with limits that a bucket is under though its record does not know them: the record was lost.
+    /// Returns the set with limits that a bucket has and the record does not: the record was lost.
     ///
     /// # Errors
     ///
@@ -182,9 +189,10 @@ impl SharedSet {
         for limit in in_force.iter() {
             self.check_kind(limit)?;
         }
-        let unknown = |limit: &&Limit| !limit.is_cooldown() && !self.said.contains_key(limit.name().as_str());
+        let unknown =
+            |limit: &&Limit| !limit.is_cooldown() && !self.statements.contains_key(limit.name().as_str());
         let found = in_force.iter().filter(unknown).cloned().collect();
-        next.put(found, LastStatement { version: 0, how: StatedHow::Opened })?;
+        next.put(found, LastStatement { version: 0, kind: StatementKind::Opened })?;
         Ok(next.later_than(self.revision.max(in_force.version())))
     }
 
@@ -194,15 +202,15 @@ impl SharedSet {
 
     fn check_kind(&self, limit: &Limit) -> Result<(), LimitsError> {
         let Some(index) = self.limits.index(limit.name()) else { return Ok(()) };
-        let there = &self.limits[index];
-        if discriminant(&there.kind()) == discriminant(&limit.kind()) {
+        let stored = &self.limits[index];
+        if discriminant(&stored.kind()) == discriminant(&limit.kind()) {
             return Ok(());
         }
-        Err(LimitsError::TwoKinds(Box::new([limit.clone(), there.clone()])))
+        Err(LimitsError::TwoKinds(Box::new([limit.clone(), stored.clone()])))
     }
 
-    fn put(&mut self, limits: Vec<Limit>, said: LastStatement) -> Result<(), LimitsError> {
-        self.said.extend(limits.iter().map(|limit| (limit.name().to_string(), said)));
+    fn put(&mut self, limits: Vec<Limit>, statement: LastStatement) -> Result<(), LimitsError> {
+        self.statements.extend(limits.iter().map(|limit| (limit.name().to_string(), statement)));
         self.limits = self.limits.merged(&Limits::new(limits)?)?;
         Ok(())
     }
@@ -210,11 +218,13 @@ impl SharedSet {
     fn take_out(&mut self, name: &str, version: u16) {
         let others = self.limits.iter().filter(|limit| limit.name() != name).cloned();
         self.limits = Limits::new(others).expect("what is left of valid limits is valid");
-        self.said.insert(name.into(), LastStatement { version, how: StatedHow::Removed });
-        let removed = self.said.iter().filter(|(_, said)| said.how == StatedHow::Removed);
+        self.statements.insert(name.into(), LastStatement { version, kind: StatementKind::Removed });
+        let removed =
+            self.statements.iter().filter(|(_, statement)| statement.kind == StatementKind::Removed);
         if removed.clone().count() > REMOVED_MAX {
-            let earliest = removed.min_by_key(|(_, said)| said.version).map(|(name, _)| name.clone());
-            self.said.retain(|name, _| earliest.as_ref() != Some(name));
+            let earliest =
+                removed.min_by_key(|(_, statement)| statement.version).map(|(name, _)| name.clone());
+            self.statements.retain(|name, _| earliest.as_ref() != Some(name));
         }
     }
 }
@@ -237,7 +247,7 @@ mod tests {
     }
 
     #[test]
-    fn each_revision_has_all_names_of_the_one_before_and_nothing_new_is_no_revision() {
+    fn each_revision_has_all_names_of_the_previous_and_no_change_makes_no_revision() {
         let first = open(&SharedSet::new("ns", "set"), 1, &limits(&[("a", 1), ("b", 2)]));
         assert_eq!((first.revision(), open(&first, 1, &limits(&[("b", 2)])).revision()), (2, 2));
         let second = open(&first, 1, &limits(&[("c", 3), ("b", 2)]));
@@ -247,7 +257,7 @@ mod tests {
     }
 
     #[test]
-    fn of_one_version_the_last_to_open_decides_and_of_others_the_later_one() {
+    fn within_a_version_the_last_opening_decides_and_otherwise_the_later_version() {
         let first = open(&SharedSet::new("ns", "set"), 2, &limits(&[("a", 1)]));
         assert_eq!(amounts(&open(&first, 2, &limits(&[("a", 5)])))[0].1, 5);
         assert_eq!(amounts(&open(&first, 1, &limits(&[("a", 5)])))[0].1, 1);
@@ -259,7 +269,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_bucket_knows_and_the_record_does_not_is_taken_over() {
+    fn limits_of_a_bucket_that_the_record_lacks_are_recovered() {
         let set = open(&SharedSet::new("ns", "set"), 1, &limits(&[("a", 1)]));
         let bucket = limits(&[("b", 2), ("a", 9)]).with_cooldown().at_version(40);
         let found = set.recovered(&bucket).expect("one kind");
@@ -273,6 +283,6 @@ mod tests {
             let name = format!("limit-{index}");
             set = open(&set, 1, &limits(&[(&name, 1)])).removing(&name).expect("it is there");
         }
-        assert_eq!((set.said.len(), set.limits.len()), (REMOVED_MAX, 0));
+        assert_eq!((set.statements.len(), set.limits.len()), (REMOVED_MAX, 0));
     }
 }

@@ -6,24 +6,25 @@ use tollgate_store::records::{Change, ItemKey, RecordsError, Test, Write};
 
 use crate::{Catalog, CatalogError, Result, keys};
 
-/// How often a change is tried when others change the same records at the same time.
+/// How often a change is attempted when others change the same records at the same time.
 ///
-/// A transaction that fails was overtaken by one that committed, so a hundred at once are done long before this.
+/// A transaction that fails was overtaken by one that committed, so a hundred concurrent ones
+/// finish long before this.
 pub(crate) const ATTEMPTS_MAX: usize = 1_000;
 
-/// The writes of one change. The first one checks that the namespace is there, so that nothing can be left behind by
-/// a purge.
+/// The writes of one change. The first one checks that the namespace is active, so that a purge
+/// leaves nothing behind.
 pub(crate) struct RecordTxn<'a> {
     catalog: &'a Catalog,
     writes: Vec<Write>,
 }
 
-/// What came of a transaction.
+/// The result of a transaction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Commit {
     /// All writes were made.
     Done,
-    /// The test of the write at this place failed, and none was made.
+    /// The test of the write with this index failed, and no write was made.
     Failed(usize),
 }
 
@@ -42,60 +43,63 @@ impl<'a> RecordTxn<'a> {
         self.catalog.namespace_id()
     }
 
-    /// Adds a write, each to another record, and answers its place.
+    /// Adds a write, each to another record, and returns its index.
     pub(crate) fn push(&mut self, write: Write) -> usize {
         self.writes.push(write);
         self.writes.len() - 1
     }
 
-    /// Adds several writes, or one if there is one.
+    /// Adds several writes.
     pub(crate) fn extend(&mut self, writes: impl IntoIterator<Item = Write>) {
         self.writes.extend(writes);
     }
 
-    /// Stored limits change, so what was worked out from earlier ones is of an earlier version.
+    /// Counts a change of stored limits, so that limits which were resolved before have an earlier
+    /// version.
     pub(crate) fn config_changed(&mut self) {
         let version = vec![Change::Add("version".into(), 1)];
         self.push(Write::Change(keys::config_version(self.namespace_id()), version, Vec::new()));
     }
 
-    /// The writes, for a store that makes them together with something else.
+    /// Returns the writes, for a store that makes them together with a transaction on buckets.
     pub(crate) fn writes(&self) -> &[Write] {
         &self.writes
     }
 
-    /// The same by value, for a caller that makes them together with something else.
+    /// Returns the writes by value.
     pub(crate) fn into_writes(self) -> Vec<Write> {
         self.writes
     }
 
-    /// Makes the writes. Whatever the outcome, the cache forgets these records, even if the caller does not wait for
-    /// the end.
+    /// Makes the writes. The cache removes their records whatever the outcome, even if the caller
+    /// does not wait for the end.
     pub(crate) async fn commit(self) -> Result<Commit> {
-        let forget = Forget { catalog: self.catalog, keys: self.writes.iter().map(Write::key).collect() };
+        let invalidation =
+            CacheInvalidation { catalog: self.catalog, keys: self.writes.iter().map(Write::key).collect() };
         let written = self.catalog.backend().write(&self.writes).await;
         let outcome = self.outcome(written);
-        drop(forget);
+        drop(invalidation);
         if let Ok(Commit::Done) = outcome {
-            // Under other limits waiters may pass.
+            // Waiters may be admitted under other limits.
             self.catalog.backend().wait_queues().notify_all();
         }
         outcome
     }
 
-    /// What an answer of the store means for these writes.
+    /// Returns the result of the writes from the reply of the store.
     pub(crate) fn outcome(&self, written: std::result::Result<(), RecordsError>) -> Result<Commit> {
         match written {
             Ok(()) => Ok(Commit::Done),
-            Err(RecordsError::Failed(0)) => Err(self.catalog.gone()),
-            Err(RecordsError::Failed(place)) => Ok(Commit::Failed(place)),
+            Err(RecordsError::Failed(0)) => Err(self.catalog.namespace_gone()),
+            Err(RecordsError::Failed(write)) => Ok(Commit::Failed(write)),
             Err(error) => Err(error.into()),
         }
     }
 }
 
 impl Commit {
-    /// Returns an error if the commit failed: for a change that can only fail if another one was faster.
+    /// Returns an error if the commit failed: for a change that can only fail if another one was
+    /// faster.
     pub(crate) fn expect_done(self, what: &dyn fmt::Display) -> Result<()> {
         match self {
             Commit::Done => Ok(()),
@@ -104,13 +108,13 @@ impl Commit {
     }
 }
 
-struct Forget<'a> {
+struct CacheInvalidation<'a> {
     catalog: &'a Catalog,
     keys: Vec<&'a ItemKey>,
 }
 
-impl Drop for Forget<'_> {
+impl Drop for CacheInvalidation<'_> {
     fn drop(&mut self) {
-        self.catalog.shared().cache.forget(&self.keys);
+        self.catalog.shared().cache.remove(&self.keys);
     }
 }

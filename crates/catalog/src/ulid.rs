@@ -1,4 +1,5 @@
-//! Ids of events: they sort by time, and those that are made here in the order in which they are made.
+//! ULIDs, the ids of events: they sort by time, and within a process in the order of their
+//! creation.
 
 use tollgate_core::Tick;
 use tollgate_store::{Mutex, PerProcess, generation};
@@ -7,13 +8,13 @@ use crate::{Result, random};
 
 const CROCKFORD: &[u8; 32] = b"0123456789ABCDEFGHJKMNPQRSTVWXYZ";
 
-/// The bits below the time.
+/// The number of bits below the time.
 const RANDOM_BITS: u32 = 80;
 
-/// Makes ULIDs: 48 bits of milliseconds, then 80 random ones.
+/// Creates ULIDs: 48 bits of milliseconds, then 80 random bits.
 #[derive(Debug)]
 pub(crate) struct Ulids {
-    /// A process that was forked off must not go on counting where its parent does.
+    /// Per process, because a forked process must not continue the sequence of its parent.
     last: PerProcess<Mutex<Option<u128>>>,
 }
 
@@ -24,12 +25,12 @@ impl Default for Ulids {
 }
 
 impl Ulids {
-    /// An id that sorts behind all that were made before, whatever the clock does.
+    /// Returns an id that sorts behind all that were created before, even if the clock goes back.
     pub(crate) fn next(&self, now: Tick) -> Result<u128> {
         let millis = u128::from(now.as_micros() / 1_000) & ((1 << 48) - 1);
         let mut last = self.last.get(generation().into()).lock();
         let next = match *last {
-            // In the same millisecond the next number: within 2^80 of them it does not run out.
+            // In the same millisecond the next number: 2^80 of them do not run out.
             Some(last) if millis <= last >> RANDOM_BITS => last.wrapping_add(1),
             _ => {
                 let mut wide = [0; 16];
@@ -42,14 +43,14 @@ impl Ulids {
     }
 }
 
-/// Whether a text is such an id.
-pub(crate) fn is_one(text: &str) -> bool {
+/// Returns true if a text is a ULID.
+pub(crate) fn is_ulid(text: &str) -> bool {
     text.len() == 26 && text.bytes().all(|byte| CROCKFORD.contains(&byte))
 }
 
-/// The id as 26 characters that sort like it.
+/// Returns the id as 26 characters that sort like it.
 pub(crate) fn text(id: u128) -> String {
-    (0..26).rev().map(|place| char::from(CROCKFORD[(id >> (5 * place) & 31) as usize])).collect()
+    (0..26).rev().map(|digit| char::from(CROCKFORD[(id >> (5 * digit) & 31) as usize])).collect()
 }
 
 #[cfg(test)]

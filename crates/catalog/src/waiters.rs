@@ -1,9 +1,9 @@
-//! Records of waiters, which are gone as soon as their process stops renewing them.
+//! Records of waiters, which expire when their process stops renewing them.
 //!
-//! A waiter queues in its own process, and only that process knows of it. A record lets other processes see the waiter,
-//! and nothing else: no decision depends on it, so it may be late, and a process that dies need not clean up. There is
-//! a fixed number of places for such records, each of which is taken again when the one before is gone, so that they
-//! cannot pile up.
+//! A waiter queues in its own process, and only that process knows of it. A record lets other
+//! processes see the waiter, and nothing else: no decision depends on it, so it may be late, and a
+//! process that dies need not clean up. There is a fixed number of slots for such records, each of
+//! which is reused once its record is gone, so that records cannot pile up.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -14,42 +14,59 @@ use tollgate_store::records::{Change, Fields, Item, ItemKey, Page, Query, Test, 
 use crate::transaction::Commit;
 use crate::{Catalog, CatalogError, Result, keys, name, random, ulid};
 
-/// How many can be seen to wait in one namespace. Any others wait unseen.
+/// How many waiters can be seen in one namespace. Any others wait unseen.
 pub const WAITERS_SEEN_MAX: usize = 128;
 
 /// How many resources a waiter names besides the one of its call.
 const ALSO_MAX: usize = 8;
 
-/// How many bytes the name of a host has at most.
+/// The longest host name, in bytes.
 const HOST_MAX: usize = 255;
 
-/// How often a place is looked for, when others take the one that was found.
+/// How often a free slot is searched for, when other waiters take the one that was found.
 const ATTEMPTS_MAX: usize = 8;
 
-/// What is asked of the limits of a resource, by their names.
+/// Demanded amounts of the limits of a resource, by their names.
 type WaitedAmounts = BTreeMap<String, u64>;
 
-/// A waiter: what it waits for, since when and in which process.
+/// The record of a waiter: what it waits for, since when and in which process.
+///
+/// ```
+/// use std::sync::Arc;
+/// use tollgate_catalog::{Registry, WaiterRecord};
+/// use tollgate_core::Span;
+/// use tollgate_store::Memory;
+///
+/// let catalog = Registry::new(Arc::new(Memory::default())).open_or_register("default").wait()?;
+/// let now = catalog.backend().clock().now();
+/// let waiter = WaiterRecord::new("user-1", "gpt-4", now, std::process::id(), "host-a");
+/// let seen = catalog.show_waiter(&waiter, Span::from_secs(10)).wait()?.expect("a free slot");
+/// assert_eq!(catalog.waiters().wait()?, [waiter]);
+/// catalog.withdraw_waiter(&seen).wait()?;
+/// assert!(catalog.waiters().wait()?.is_empty());
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct WaiterRecord {
-    /// Who wants to be admitted.
+    /// The entity that waits for admission.
     pub entity: String,
-    /// For which resource.
+    /// The resource of its call.
     pub resource: String,
-    /// How much of which limit.
+    /// The amounts of each limit that it waits for.
     pub demand: WaitedAmounts,
-    /// What is wanted of other resources with it.
+    /// The amounts of other resources in the same call.
     pub also: BTreeMap<String, WaitedAmounts>,
     /// When the wait began.
     pub since: Tick,
     /// The process that waits.
     pub pid: u32,
-    /// The host that the process is on.
+    /// The host of the process.
     pub host: String,
 }
 
-/// A waiter that others see, until it is [withdrawn](Catalog::withdraw_waiter) or not renewed in time.
+/// A waiter that other processes see, until it is [withdrawn](Catalog::withdraw_waiter) or not
+/// renewed in time. [`WaiterRecord`] has an example.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SeenWaiter {
     key: ItemKey,
@@ -57,7 +74,7 @@ pub struct SeenWaiter {
 }
 
 impl WaiterRecord {
-    /// One who waits in a process of this host since an instant, and has said nothing of how much it wants.
+    /// Returns the record of a waiter without amounts, in a process of a host since an instant.
     pub fn new(entity: &str, resource: &str, since: Tick, pid: u32, host: &str) -> WaiterRecord {
         WaiterRecord {
             entity: entity.into(),
@@ -72,15 +89,15 @@ impl WaiterRecord {
 }
 
 impl Catalog {
-    /// Shows a waiter to other processes, for `seen_for`. `None` if so many are seen that there is no place.
+    /// Shows a waiter to other processes, for `seen_for`. Returns `None` if there is no free slot.
     ///
     /// # Cancel safety
     ///
-    /// Cancelled before it is done, the waiter may be seen for a while.
+    /// If it is cancelled, the waiter may be seen for a while.
     ///
     /// # Errors
     ///
-    /// A name that is not valid, more amounts than there can be, a namespace that is gone, or the store's.
+    /// An invalid name, too many amounts, a deleted namespace, or an error of the store.
     pub fn show_waiter<'a>(
         &'a self,
         waiter: &'a WaiterRecord,
@@ -90,11 +107,11 @@ impl Catalog {
             waiter.check()?;
             let id = ulid::text(self.shared().ulids.next(self.now())?);
             for _ in 0..ATTEMPTS_MAX {
-                let Some(key) = self.free_place().await? else { return Ok(None) };
+                let Some(key) = self.free_slot().await? else { return Ok(None) };
                 let mut item = waiter.item(key.clone()).with("id", id.as_str());
                 item.expires = Some(self.now() + seen_for);
                 let put = Write::Put(item, vec![Test::Absent]);
-                if self.write_unheard(put).await? == Commit::Done {
+                if self.write_without_notification(put).await? == Commit::Done {
                     return Ok(Some(SeenWaiter { key, id }));
                 }
             }
@@ -102,20 +119,21 @@ impl Catalog {
         })
     }
 
-    /// Shows a waiter for `seen_for` from now on, because it still waits. `false` if that comes too late, and it has to be shown again.
+    /// Renews the record of a waiter for `seen_for` from now on. Returns `false` if the record has
+    /// expired, so that the waiter must be shown again.
     ///
     /// # Cancel safety
     ///
-    /// Cancelled before it is done, it is renewed or not.
+    /// If it is cancelled, the record may be renewed or not.
     ///
     /// # Errors
     ///
-    /// A namespace that is gone, or the store's.
+    /// A deleted namespace, or an error of the store.
     pub fn renew_waiter<'a>(&'a self, seen: &'a SeenWaiter, seen_for: Span) -> Reply<'a, Result<bool>> {
         Reply::later(async move {
             let until = Change::Expire(Some(self.now() + seen_for));
-            let renewal = Write::Change(seen.key.clone(), vec![until], vec![seen.is_there()]);
-            Ok(self.write_unheard(renewal).await? == Commit::Done)
+            let renewal = Write::Change(seen.key.clone(), vec![until], vec![seen.is_current()]);
+            Ok(self.write_without_notification(renewal).await? == Commit::Done)
         })
     }
 
@@ -123,32 +141,33 @@ impl Catalog {
     ///
     /// # Cancel safety
     ///
-    /// Cancelled before it is done, the waiter may be seen until its time is over.
+    /// If it is cancelled, the waiter may be seen until its record expires.
     ///
     /// # Errors
     ///
-    /// A namespace that is gone, or the store's.
+    /// A deleted namespace, or an error of the store.
     pub fn withdraw_waiter<'a>(&'a self, seen: &'a SeenWaiter) -> Reply<'a, Result<()>> {
         Reply::later(async move {
-            // Should the test fail, its time was over before.
-            let removal = Write::Delete(seen.key.clone(), vec![seen.is_there()]);
-            self.write_unheard(removal).await.map(drop)
+            // If the test fails, the record had expired.
+            let removal = Write::Delete(seen.key.clone(), vec![seen.is_current()]);
+            self.write_without_notification(removal).await.map(drop)
         })
     }
 
-    /// Those who are seen to wait, in any process: who waits longest comes first.
+    /// Returns the waiters of all processes that have records, the longest waiting first.
     ///
     /// # Cancel safety
     ///
-    /// Nothing is changed.
+    /// It changes nothing.
     ///
     /// # Errors
     ///
-    /// The store's.
+    /// An error of the store.
     pub fn waiters(&self) -> Reply<'_, Result<Vec<WaiterRecord>>> {
         Reply::later(async move {
             let items = self.waiter_items().await?;
-            // A record of another version that cannot be understood is no reason to hide the other waiters.
+            // A record of another version that cannot be decoded is no reason to hide the other
+            // waiters.
             let mut waiters: Vec<WaiterRecord> = items.iter().filter_map(WaiterRecord::of).collect();
             waiters.sort_by(|one, two| (one.since, &one.entity).cmp(&(two.since, &two.entity)));
             Ok(waiters)
@@ -168,19 +187,20 @@ impl Catalog {
         }
     }
 
-    /// Returns a place that no waiter has. Not the first one, which all waiters that come at the same time would find.
-    async fn free_place(&self) -> Result<Option<ItemKey>> {
+    /// Returns a free slot: not the first one, which all waiters that come at the same time would
+    /// choose.
+    async fn free_slot(&self) -> Result<Option<ItemKey>> {
         let taken: BTreeSet<String> =
             self.waiter_items().await?.into_iter().map(|item| item.key.sort).collect();
         let start = usize::from(u16::from_be_bytes(random::bytes()?));
-        let places = (0..WAITERS_SEEN_MAX).map(|step| (start + step) % WAITERS_SEEN_MAX);
-        let mut places = places.map(|place| keys::waiting(self.namespace_id(), place));
-        Ok(places.find(|key| !taken.contains(&key.sort)))
+        let slots = (0..WAITERS_SEEN_MAX).map(|step| (start + step) % WAITERS_SEEN_MAX);
+        let mut slots = slots.map(|slot| keys::waiting(self.namespace_id(), slot));
+        Ok(slots.find(|key| !taken.contains(&key.sort)))
     }
 
-    /// Makes one write if the namespace is there. Unlike a change it notifies no waiters: they need not look again
-    /// because others wait as well.
-    pub(crate) async fn write_unheard(&self, write: Write) -> Result<Commit> {
+    /// Makes one write if the namespace is active. Unlike a change it notifies no waiters: the
+    /// record of one waiter does not concern the others.
+    pub(crate) async fn write_without_notification(&self, write: Write) -> Result<Commit> {
         let mut tx = self.transaction();
         tx.push(write);
         let written = self.backend().write(tx.writes()).await;
@@ -189,8 +209,9 @@ impl Catalog {
 }
 
 impl SeenWaiter {
-    /// Tests that its time is not over, and that no other waiter has taken its place since.
-    fn is_there(&self) -> Test {
+    /// Returns the test that the record has not expired, and that no other waiter has taken its
+    /// slot since.
+    fn is_current(&self) -> Test {
         Test::Is("id".into(), self.id.as_str().into())
     }
 }

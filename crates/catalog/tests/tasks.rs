@@ -1,4 +1,4 @@
-//! The same answers for tasks that await them as for threads that wait.
+//! Tasks that await replies get the same results as threads that wait.
 
 use std::sync::Arc;
 

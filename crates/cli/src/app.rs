@@ -4,25 +4,25 @@ use std::ffi::OsString;
 use std::io::{self, Write};
 
 use anyhow::Result;
+use clap::FromArgMatches;
 use clap::error::ErrorKind;
-use clap::{CommandFactory, FromArgMatches};
 use serde::Serialize;
 use tollgate::catalog::CatalogError;
 use tollgate::limiter::LimiterError;
 
-use crate::args::{Cli, Command};
+use crate::args::{Cli, Command, grouped_command};
 use crate::asking::Cancelled;
 use crate::commands;
 use crate::context::Context;
 use crate::exit::Exit;
 use crate::output::style::{self, paint};
-use crate::output::{Format, Terminal, harmless, harmless_json, harmless_lines, told};
+use crate::output::{Format, Terminal, escape, escape_json, escape_lines, wrap_message};
 use crate::settings::{CliSettings, Color, Environment, redacted};
 
-/// Does what the command line says.
+/// Runs the command line, and returns its exit code.
 pub(crate) fn run(words: impl Iterator<Item = OsString>) -> Exit {
     let words = with_help(words.collect());
-    // Help and errors about the command line have colours before the settings are known.
+    // Help and errors of the parser are coloured before the settings are known.
     color_of(&words).unwrap_or_default().apply();
     let format = format_of(&words);
     match parsed(&words) {
@@ -31,7 +31,7 @@ pub(crate) fn run(words: impl Iterator<Item = OsString>) -> Exit {
             exit_of(execute(cli), format, layout)
         }
         Err(answer) => {
-            // What is wrong is said with the words that were given, so these must do nothing to a terminal.
+            // The message repeats the arguments, so their control characters must not reach a terminal.
             let answer = parsed(&shown_words(&words)).err().unwrap_or(answer);
             let exit = Exit(u8::try_from(answer.exit_code()).unwrap_or(Exit::USAGE.0));
             exit_of(show(&answer, exit, format).map(|()| exit).map_err(Into::into), format, JsonLayout::Page)
@@ -40,15 +40,15 @@ pub(crate) fn run(words: impl Iterator<Item = OsString>) -> Exit {
 }
 
 fn parsed(words: &[OsString]) -> Result<Cli, clap::Error> {
-    Cli::command().try_get_matches_from(words).and_then(|it| Cli::from_arg_matches(&it))
+    grouped_command().try_get_matches_from(words).and_then(|matches| Cli::from_arg_matches(&matches))
 }
 
-/// The words as they can be shown.
+/// Returns the arguments without control characters.
 fn shown_words(words: &[OsString]) -> Vec<OsString> {
-    words.iter().map(|word| harmless(&word.to_string_lossy()).into()).collect()
+    words.iter().map(|word| escape(&word.to_string_lossy()).into()).collect()
 }
 
-/// `tollgate help run` is `tollgate run --help`.
+/// Rewrites `tollgate help run` to `tollgate run --help`.
 fn with_help(mut words: Vec<OsString>) -> Vec<OsString> {
     if words.get(1).is_some_and(|word| word == "help") {
         words.remove(1);
@@ -57,19 +57,19 @@ fn with_help(mut words: Vec<OsString>) -> Vec<OsString> {
     words
 }
 
-/// Shows help, which fits already, or what is wrong with the command line.
+/// Prints help, which is wrapped already, or the parser's error.
 fn show(answer: &clap::Error, exit: Exit, format: Format) -> io::Result<()> {
     if !answer.use_stderr() {
         return answer.print();
     }
     let message = answer.render().ansi().to_string();
-    write!(anstream::stderr(), "{}", told(&redacted(&message), &Terminal::of_process()))?;
-    tell_programs(&said_by_clap(answer), exit.kind(), exit, format, JsonLayout::Page);
+    write!(anstream::stderr(), "{}", wrap_message(&redacted(&message), &Terminal::of_process()))?;
+    print_json_error(&clap_message(answer), exit.kind(), exit, format, JsonLayout::Page);
     Ok(())
 }
 
-/// What is wrong with the command line, without what else could be read.
-fn said_by_clap(answer: &clap::Error) -> String {
+/// Returns the parser's error without the usage and the hints below it.
+fn clap_message(answer: &clap::Error) -> String {
     let no_command = [ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand, ErrorKind::MissingSubcommand];
     if no_command.contains(&answer.kind()) {
         return "a command is missing; --help names them".into();
@@ -91,16 +91,16 @@ fn execute(cli: Cli) -> Result<Exit> {
     if let Some(remark) = output.write(&context.terminal, context.format)? {
         context.note(remark);
     }
-    context.say_afterwards();
+    context.print_queued_notes();
     Ok(output.exit)
 }
 
-/// How an object of JSON stands on stdout.
+/// The layout of a JSON object on stdout.
 #[derive(Clone, Copy)]
 enum JsonLayout {
-    /// On several lines, as people like to look at it.
+    /// Several indented lines.
     Page,
-    /// On one line, since it ends a stream of events in which each line is an object.
+    /// One line, because it ends a stream of events in which each line is an object.
     Line,
 }
 
@@ -122,18 +122,18 @@ fn exit_of(result: Result<Exit>, format: Format, layout: JsonLayout) -> Exit {
     let exit = Exit::of(&error);
     if exit != Exit::OK {
         let message = format!("{error:#}{}", hint(&error));
-        // A question that was answered with no is no error.
+        // A question that was answered with no is not an error.
         let mark = if error.is::<Cancelled>() { String::new() } else { paint(style::BAD, "error:") + " " };
-        let shown = format!("{mark}{}", harmless_lines(&redacted(&message)));
+        let shown = format!("{mark}{}", escape_lines(&redacted(&message)));
         // A write error is ignored: if stderr is closed, there is no reader to report it to.
-        let _ = writeln!(anstream::stderr(), "{}", told(&shown, &Terminal::of_process()));
+        let _ = writeln!(anstream::stderr(), "{}", wrap_message(&shown, &Terminal::of_process()));
         let kind = if error.is::<Cancelled>() { "cancelled" } else { exit.kind() };
-        tell_programs(&message, kind, exit, format, layout);
+        print_json_error(&message, kind, exit, format, layout);
     }
     exit
 }
 
-/// What went wrong, for programs.
+/// An error as JSON.
 #[derive(Serialize)]
 struct ErrorAnswer<'a> {
     error: ErrorView<'a>,
@@ -146,21 +146,21 @@ struct ErrorView<'a> {
     exit: u8,
 }
 
-/// Reports to programs on stdout what went wrong, if they want JSON. They get one object, whatever happens.
-fn tell_programs(message: &str, kind: &'static str, exit: Exit, format: Format, layout: JsonLayout) {
+/// Prints an error to stdout as one JSON object, if JSON was asked for.
+fn print_json_error(message: &str, kind: &'static str, exit: Exit, format: Format, layout: JsonLayout) {
     if format == Format::Json {
         let error = ErrorAnswer { error: ErrorView { kind, message: &redacted(message), exit: exit.0 } };
         let answer = match layout {
             JsonLayout::Page => serde_json::to_string_pretty(&error),
             JsonLayout::Line => serde_json::to_string(&error),
         };
-        let answer = answer.map(harmless_json).unwrap_or_default();
+        let answer = answer.map(escape_json).unwrap_or_default();
         // A write error is ignored: if stdout is closed, there is no reader to report it to.
         let _ = writeln!(io::stdout(), "{answer}");
     }
 }
 
-/// What to type, where the library can only say what to do.
+/// Returns the command to type for errors of the library that cannot name it.
 fn hint(error: &anyhow::Error) -> &'static str {
     let of_call = || match error.downcast_ref() {
         Some(LimiterError::Catalog(why)) => Some(why),
@@ -173,13 +173,13 @@ fn hint(error: &anyhow::Error) -> &'static str {
     }
 }
 
-/// Who reads the answer, which is to be known though something else on the command line is wrong.
+/// Finds the output format, which is needed even if the command line is invalid.
 fn format_of(words: &[OsString]) -> Format {
     let is_json = words.iter().take_while(|word| *word != "--").any(|word| word == "--json");
     if is_json { Format::Json } else { Format::Text }
 }
 
-/// What `--color` says, if it says something valid.
+/// Returns the value of `--color`, if it is valid.
 fn color_of(words: &[OsString]) -> Option<Color> {
     let mut words = words.iter().filter_map(|word| word.to_str()).take_while(|word| *word != "--");
     while let Some(word) = words.next() {
@@ -196,7 +196,7 @@ fn color_of(words: &[OsString]) -> Option<Color> {
 }
 
 impl Color {
-    /// Lets all output from now on have colours, or not.
+    /// Applies the choice to all output from now on.
     fn apply(self) {
         match self {
             Color::Auto => anstream::ColorChoice::Auto,

@@ -1,7 +1,7 @@
-//! Questions that come before something is lost.
+//! Confirmation before something is deleted.
 //!
-//! Every command that deletes asks through [`Context::confirm_deletion`]. On a terminal that is a question which says what
-//! goes; elsewhere it wants `--yes`, so that a script deletes only what its author said it should.
+//! Every command that deletes calls [`Context::confirm_deletion`]. On a terminal it asks, and lists what will be deleted;
+//! elsewhere it requires `--yes`, so that a script never deletes by accident.
 
 use std::fmt::{self, Display};
 use std::io::{self, BufRead, Write};
@@ -10,7 +10,7 @@ use anyhow::{Context as _, Result};
 
 use crate::context::Context;
 use crate::exit::UsageError;
-use crate::output::{counted, told};
+use crate::output::{counted, wrap_message};
 
 /// The answer to a question was no.
 #[derive(Debug)]
@@ -25,8 +25,8 @@ impl Display for Cancelled {
 impl std::error::Error for Cancelled {}
 
 impl Context {
-    /// Asks before something is deleted: `what` is its name, `contents` what goes with it, such as ` with 3 entities`. What
-    /// goes is only looked for where there is a question to ask.
+    /// Asks before something is deleted: `what` is its name, `contents` what is deleted with it, such as ` with 3 entities`.
+    /// `contents` is called only if a question is asked.
     ///
     /// # Errors
     ///
@@ -52,7 +52,7 @@ impl Context {
         if !self.terminal.can_ask {
             return Err(UsageError(format!("to {to_do}, add --yes: there is no terminal to ask on")).into());
         }
-        write!(anstream::stderr(), "{}", told(&format!("{to_do}? [y/N] "), &self.terminal))?;
+        write!(anstream::stderr(), "{}", wrap_message(&format!("{to_do}? [y/N] "), &self.terminal))?;
         let mut answer = String::new();
         io::stdin().lock().read_line(&mut answer).context("the answer cannot be read")?;
         match answer.trim() {
@@ -66,7 +66,7 @@ impl Context {
     }
 }
 
-/// What goes with something that is deleted: ` with 3 entities and 1 bucket`. Kinds with a count of 0 are left out.
+/// Formats what is deleted together with something: ` with 3 entities and 1 bucket`. Kinds with a count of 0 are left out.
 pub(crate) fn with_contents(contents: &[(u64, &str, &str)]) -> String {
     let there = contents.iter().filter(|(count, ..)| *count > 0);
     let texts: Vec<String> = there.map(|(count, one, many)| counted(*count, one, many)).collect();
@@ -82,7 +82,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_goes_is_said_in_words() {
+    fn contents_are_listed_in_words() {
         let said = |counts: [u64; 3]| {
             let [entities, buckets, records] = counts;
             with_contents(&[

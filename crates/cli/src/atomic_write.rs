@@ -1,27 +1,27 @@
-//! Files that are there whole, or as they were.
+//! Atomic replacement of files.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, BufWriter, IntoInnerError, Write};
 use std::path::Path;
 
-/// Who may read a file that is new. One that is replaced keeps its permissions.
+/// The permissions of a new file. A file that is replaced keeps its permissions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Readers {
-    /// As the process makes files.
+    /// Those of the process's umask.
     Default,
     /// The owner only.
     #[cfg(feature = "batch")]
     Owner,
 }
 
-/// Writes a file beside the one that is there, and puts it in its place. A process that reads it meanwhile gets the old
-/// one or the new one, and a full disk leaves the old one.
+/// Writes a temporary file in the same directory, and renames it. A process that reads meanwhile gets the old
+/// file or the new one, and a full disk leaves the old one.
 ///
 /// # Errors
 ///
-/// Those of the disk; then nothing is left behind.
+/// Those of the disk; then the temporary file is removed.
 pub(crate) fn write_atomically(path: &Path, text: &str) -> io::Result<()> {
-    // What is no ordinary file, a pipe say, is written to as it is; so is what a link leads to.
+    // Anything but a regular file, such as a pipe or a link, is written to directly.
     let is_plain = std::fs::symlink_metadata(path).map_or(true, |there| there.is_file());
     if !is_plain {
         return std::fs::write(path, text);
@@ -29,11 +29,11 @@ pub(crate) fn write_atomically(path: &Path, text: &str) -> io::Result<()> {
     replace(path, Readers::Default, |out| out.write_all(text.as_bytes()))
 }
 
-/// As [`write_atomically`], with what `write` writes. What a link leads to is replaced, and the link stays.
+/// As [`write_atomically`], with what `write` writes. The target of a link is replaced, and the link stays.
 ///
 /// # Errors
 ///
-/// Those of the disk and of `write`; then nothing is left behind.
+/// Those of the disk and of `write`; then the temporary file is removed.
 pub(crate) fn replace(
     path: &Path,
     readers: Readers,
@@ -46,7 +46,7 @@ pub(crate) fn replace(
     let beside = path.with_file_name(beside);
     let written = write_new(&beside, &path, readers, write).and_then(|()| std::fs::rename(&beside, &path));
     if written.is_err() {
-        // It may not even have been made.
+        // Ignored, because the file may not have been created.
         let _ = std::fs::remove_file(&beside);
     }
     written
@@ -91,7 +91,7 @@ mod tests {
         write_atomically(&path, "one").unwrap();
         let reader = std::fs::File::open(&path).unwrap();
         write_atomically(&path, "two").unwrap();
-        assert_eq!(io::read_to_string(reader).unwrap(), "one", "who reads has what was there");
+        assert_eq!(io::read_to_string(reader).unwrap(), "one", "an open reader still sees the old file");
         assert_eq!(std::fs::read_to_string(&path).unwrap(), "two");
         assert!(write_atomically(&folder.join("no/such"), "three").is_err());
         assert_eq!(std::fs::read_dir(&folder).unwrap().count(), 1);

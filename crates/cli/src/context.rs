@@ -1,4 +1,4 @@
-//! What every command has at hand: the settings, the store and the people at the terminal.
+//! The context of a command: settings, store, terminal.
 
 use std::cell::{OnceCell, RefCell};
 use std::fmt::Display;
@@ -12,32 +12,32 @@ use tollgate::store::Backend;
 use tollgate::{Catalog, Limiter, Memory, OnDrop, Registry};
 
 use crate::args::GlobalArgs;
-use crate::output::{Answer, Format, ProgressLine, Terminal, TextPage, told};
+use crate::output::{Answer, Format, ProgressLine, Terminal, TextPage, wrap_message};
 use crate::settings::{CliSettings, Setting, SettingSource};
-use crate::store::{DryRunStore, can_be_there, is_there, not_there, open_store};
+use crate::store::{DryRunStore, can_be_created, exists, missing_store, open_store};
 
-/// What every command has at hand. The store is opened when it is first asked for.
+/// The context of a command. The store is opened on first use.
 pub(crate) struct Context {
     /// The settings.
     pub(crate) settings: CliSettings,
-    /// What is at the other end of the streams.
+    /// The terminal, if the streams lead to one.
     pub(crate) terminal: Terminal,
-    /// Who reads the answer.
+    /// The output format.
     pub(crate) format: Format,
-    /// Whether changes are only rehearsed.
+    /// Whether changes are made to a dry-run store only.
     pub(crate) dry_run: bool,
-    /// Whether nothing is to be asked.
+    /// Whether questions are answered with yes.
     pub(crate) yes: bool,
     quiet: bool,
-    afterwards: RefCell<Vec<String>>,
+    queued_notes: RefCell<Vec<String>>,
     store: OnceCell<Arc<dyn Backend>>,
-    /// Stands in for a store that is not there.
+    /// Replaces a store that does not exist.
     empty: OnceCell<Arc<dyn Backend>>,
-    rehearsal: OnceCell<Arc<dyn Backend>>,
+    dry_run_store: OnceCell<Arc<dyn Backend>>,
 }
 
 impl Context {
-    /// One with these settings.
+    /// Creates the context of a command with these settings.
     pub(crate) fn new(settings: CliSettings, terminal: Terminal, flags: &GlobalArgs) -> Context {
         let format = if flags.json { Format::Json } else { Format::Text };
         Context {
@@ -47,33 +47,34 @@ impl Context {
             dry_run: flags.dry_run,
             yes: flags.yes,
             quiet: flags.quiet,
-            afterwards: RefCell::default(),
+            queued_notes: RefCell::default(),
             store: OnceCell::new(),
             empty: OnceCell::new(),
-            rehearsal: OnceCell::new(),
+            dry_run_store: OnceCell::new(),
         }
     }
 
-    /// The store, to read from it, or to write to it what is no change: a lease, say. A command that only reads makes
-    /// no file, nor does a dry run: a store that is not there is as an empty one.
+    /// Returns the store to read from, or to write leases to. Neither a command that only reads nor a dry run creates a
+    /// file: a store that does not exist counts as empty.
     pub(crate) fn store(&self) -> Result<Arc<dyn Backend>> {
-        if self.store.get().is_some() || is_there(&self.settings)? || !can_be_there(&self.settings)? {
+        if self.store.get().is_some() || exists(&self.settings)? || !can_be_created(&self.settings)? {
             return self.store_to_change();
         }
         Ok(Arc::clone(self.empty.get_or_init(|| Arc::new(Memory::default()))))
     }
 
-    /// Returns the store to read from. That the default one is not there is no news; a named one may be a slip.
+    /// Returns the store to read from. Notes if a store that was named does not exist, because that may be a typo.
     pub(crate) fn store_to_read(&self) -> Result<Arc<dyn Backend>> {
-        let (store, is_new) = (self.store()?, self.store.get().is_none());
+        let store = self.store()?;
+        let is_new = self.store.get().is_none();
         let Setting { value, source } = self.settings.store()?;
         if is_new && *source != SettingSource::Default {
-            self.note(format_args!("the store {value} is not there yet"));
+            self.note(format_args!("the store {value} does not exist yet"));
         }
         Ok(store)
     }
 
-    /// The store, to change something in it: it is made if it is not there.
+    /// Returns the store to change. It is created if it does not exist.
     pub(crate) fn store_to_change(&self) -> Result<Arc<dyn Backend>> {
         if let Some(store) = self.store.get() {
             return Ok(Arc::clone(store));
@@ -82,62 +83,62 @@ impl Context {
         Ok(Arc::clone(self.store.get_or_init(|| store)))
     }
 
-    /// The store, to change something in it that is no record of a namespace; in a dry run, a rehearsal on it.
+    /// Returns the store for changes outside any namespace; in a dry run, a dry-run store on top of it.
     pub(crate) fn backend_to_change(&self) -> Result<Arc<dyn Backend>> {
-        if self.dry_run { self.rehearsal() } else { self.store_to_change() }
+        if self.dry_run { self.dry_run_store() } else { self.store_to_change() }
     }
 
-    /// Fails if there is no such store: for commands about the store itself.
+    /// Fails if the store does not exist: for commands about the store itself.
     ///
     /// # Errors
     ///
     /// [`OpenFailed`](crate::store::OpenFailed).
-    pub(crate) fn must_be_there(&self) -> Result<()> {
-        if is_there(&self.settings)? { Ok(()) } else { Err(not_there(&self.settings)?.into()) }
+    pub(crate) fn require_store(&self) -> Result<()> {
+        if exists(&self.settings)? { Ok(()) } else { Err(missing_store(&self.settings)?.into()) }
     }
 
-    /// The namespaces of the store, to read or change them; none if it is not there, and then it is not made.
-    pub(crate) fn registry_if_there(&self) -> Result<Registry> {
-        self.registry_on(if self.dry_run { self.rehearsal()? } else { self.store_to_read()? })
+    /// Returns the namespaces of the store, to read or change them. A store that does not exist has none, and is not created.
+    pub(crate) fn existing_registry(&self) -> Result<Registry> {
+        self.registry_on(if self.dry_run { self.dry_run_store()? } else { self.store_to_read()? })
     }
 
-    /// The namespaces of the store, which is made if it is not there, unless this is a dry run.
+    /// Returns the namespaces of the store, which is created if it does not exist, unless this is a dry run.
     pub(crate) fn registry(&self) -> Result<Registry> {
-        self.registry_on(if self.dry_run { self.rehearsal()? } else { self.store_to_change()? })
+        self.registry_on(if self.dry_run { self.dry_run_store()? } else { self.store_to_change()? })
     }
 
-    /// The namespace of the store that gave out a ticket, deleted or not.
+    /// Returns the namespace that issued a ticket, deleted or not.
     pub(crate) fn namespace_of(&self, ticket: &str) -> Result<Option<Namespace>> {
         Ok(self.registry_on(self.store()?)?.namespace_of_token(ticket.trim()).wait()?)
     }
 
-    /// The namespace of the settings, to read from it. The default one need not be registered: then it is empty.
+    /// Returns the namespace of the settings to read from. The default one need not be registered: then it is empty.
     pub(crate) fn catalog(&self) -> Result<Catalog> {
         let name = &self.settings.namespace.value;
         match self.registry_on(self.store_to_read()?)?.open(name).wait() {
-            Err(CatalogError::NamespaceNotFound(_)) if name == DEFAULT_NAMESPACE => self.rehearsed(),
+            Err(CatalogError::NamespaceNotFound(_)) if name == DEFAULT_NAMESPACE => self.dry_run_catalog(),
             other => Ok(other?),
         }
     }
 
-    /// Makes a change to the namespace of the settings, which is registered first if need be. In a dry run, and if the
-    /// namespace is new, the change is rehearsed before: so one that fails leaves not even the namespace behind.
+    /// Changes the namespace of the settings, which is registered first if it is new. In a dry run, and if the namespace is
+    /// new, the change is made to a dry-run store before, so that a failed change does not leave a new namespace behind.
     pub(crate) fn change<T>(&self, change: impl Fn(&Catalog) -> Result<T>) -> Result<T> {
         let registry = self.registry_on(self.store()?)?;
         let name = &self.settings.namespace.value;
         let is_new = registry.get(name).wait()?.is_none();
-        let rehearsed = (is_new || self.dry_run).then(|| change(&self.rehearsed()?)).transpose()?;
+        let tried = (is_new || self.dry_run).then(|| change(&self.dry_run_catalog()?)).transpose()?;
         if is_new {
             self.note_registered(name);
         }
-        match rehearsed {
-            Some(rehearsed) if self.dry_run => Ok(rehearsed),
+        match tried {
+            Some(outcome) if self.dry_run => Ok(outcome),
             _ => change(&self.registry_on(self.store_to_change()?)?.open_or_register(name).wait()?),
         }
     }
 
-    /// Makes a change to the namespace of the settings that was [rehearsed](Context::rehearse) before.
-    pub(crate) fn change_as_rehearsed<T>(&self, change: impl FnOnce(&Catalog) -> Result<T>) -> Result<T> {
+    /// Changes the namespace of the settings, after a [dry run](Context::try_change) of the same change.
+    pub(crate) fn change_after_dry_run<T>(&self, change: impl FnOnce(&Catalog) -> Result<T>) -> Result<T> {
         let registry = self.registry_on(self.store()?)?;
         let name = &self.settings.namespace.value;
         if registry.get(name).wait()?.is_none() {
@@ -146,22 +147,21 @@ impl Context {
         change(&self.registry_on(self.store_to_change()?)?.open_or_register(name).wait()?)
     }
 
-    /// That the default one is registered is no news; another name may be a slip.
+    /// Notes that a namespace was registered, unless it is the default one: another name may be a typo.
     fn note_registered(&self, name: &str) {
         if name != DEFAULT_NAMESPACE {
-            let deed = if self.dry_run { "would be" } else { "was" };
-            self.note_afterwards(format_args!("namespace {name} {deed} registered for it"));
+            let was = if self.dry_run { "would be" } else { "was" };
+            self.queue_note(format_args!("namespace {name} {was} registered for it"));
         }
     }
 
-    /// Rehearses a change and makes none: for a change of several steps, a later one of which may turn out to be
-    /// impossible.
-    pub(crate) fn rehearse<T>(&self, change: impl FnOnce(&Catalog) -> Result<T>) -> Result<T> {
+    /// Makes a change to a dry-run store only: for a change of several steps, a later one of which may be impossible.
+    pub(crate) fn try_change<T>(&self, change: impl FnOnce(&Catalog) -> Result<T>) -> Result<T> {
         let registry = self.registry_on(Arc::new(DryRunStore::on(self.store()?)))?;
         change(&registry.open_or_register(&self.settings.namespace.value).wait()?)
     }
 
-    /// Shows people on stderr what they are about to be asked about.
+    /// Prints to stderr what a question is about, if one will be asked.
     pub(crate) fn show(&self, answer: &impl Answer) -> Result<()> {
         if !self.yes && self.terminal.can_ask {
             let mut page = TextPage::new(self.terminal.width);
@@ -171,62 +171,64 @@ impl Context {
         Ok(())
     }
 
-    /// A limiter on the namespace of the settings. In a dry run it takes nothing. No namespace is registered for it: one
-    /// that is new has no limits to take from.
+    /// Returns a limiter on the namespace of the settings. In a dry run it changes nothing. It registers no namespace: a new
+    /// one has no limits to acquire from.
     pub(crate) fn limiter(&self) -> Result<Limiter> {
         Ok(self.limiter_builder()?.build())
     }
 
-    /// The limiter in the making.
+    /// Returns the builder of the limiter.
     pub(crate) fn limiter_builder(&self) -> Result<LimiterBuilder> {
-        let catalog = if self.dry_run { self.rehearsed()? } else { self.catalog()? };
+        let catalog = if self.dry_run { self.dry_run_catalog()? } else { self.catalog()? };
         // A command that fails before its work has begun has used nothing.
         Ok(Limiter::builder(catalog).store_timeout(self.settings.store_timeout.value).on_drop(OnDrop::Refund))
     }
 
-    /// Says something on stderr that is worth knowing and no part of the answer.
+    /// Prints a notice to stderr, unless `--quiet` was given.
     pub(crate) fn note(&self, note: impl Display) {
         if !self.quiet {
             // A write error is ignored: if stderr is closed, there is no reader to report it to.
-            let _ = writeln!(anstream::stderr(), "{}", told(&note.to_string(), &self.terminal));
+            let _ = writeln!(anstream::stderr(), "{}", wrap_message(&note.to_string(), &self.terminal));
         }
     }
 
-    /// Whether only errors and the answer are wanted.
+    /// Returns whether `--quiet` was given.
     pub(crate) fn is_quiet(&self) -> bool {
         self.quiet
     }
 
-    /// A line on stderr that says how far something has come, where that is wanted.
+    /// Returns a progress line on stderr, which is disabled by `--quiet` and without a terminal.
     pub(crate) fn progress(&self) -> ProgressLine {
         let is_watched = self.terminal.is_watched && !self.quiet;
         ProgressLine::new(&Terminal { is_watched, ..self.terminal })
     }
 
-    /// Says something on stderr as soon as the answer is written.
-    pub(crate) fn note_afterwards(&self, note: impl Display) {
-        self.afterwards.borrow_mut().push(note.to_string());
+    /// Queues a notice to be printed after the output of the command.
+    pub(crate) fn queue_note(&self, note: impl Display) {
+        self.queued_notes.borrow_mut().push(note.to_string());
     }
 
-    /// Says how to see the rest of a list, if there is more, as soon as the list is written.
+    /// Queues a notice how to list the next page, if there is one.
     pub(crate) fn note_next(&self, next: &Option<String>) {
         if let Some(next) = next {
-            self.note_afterwards(format_args!("there is more: --after '{next}'"));
+            self.queue_note(format_args!("there is more: --after '{next}'"));
         }
     }
 
-    /// Says what was to be said after the answer.
-    pub(crate) fn say_afterwards(&self) {
-        self.afterwards.take().into_iter().for_each(|note| self.note(note));
+    /// Prints the queued notices.
+    pub(crate) fn print_queued_notes(&self) {
+        for note in self.queued_notes.take() {
+            self.note(note);
+        }
     }
 
-    fn rehearsal(&self) -> Result<Arc<dyn Backend>> {
+    fn dry_run_store(&self) -> Result<Arc<dyn Backend>> {
         let store = self.store()?;
-        Ok(Arc::clone(self.rehearsal.get_or_init(|| Arc::new(DryRunStore::on(store)))))
+        Ok(Arc::clone(self.dry_run_store.get_or_init(|| Arc::new(DryRunStore::on(store)))))
     }
 
-    fn rehearsed(&self) -> Result<Catalog> {
-        let registry = self.registry_on(self.rehearsal()?)?;
+    fn dry_run_catalog(&self) -> Result<Catalog> {
+        let registry = self.registry_on(self.dry_run_store()?)?;
         Ok(registry.open_or_register(&self.settings.namespace.value).wait()?)
     }
 

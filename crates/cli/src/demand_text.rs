@@ -26,11 +26,11 @@ pub(crate) struct Exact {
     pub(crate) amount: u64,
 }
 
-/// Returns the amount that a text says; `:` means the same as `=`. Digits may be grouped by `_`.
+/// Parses an amount; `:` means the same as `=`. Digits may be grouped by `_`.
 ///
 /// # Errors
 ///
-/// What is wrong with a text that is no amount, and what would be valid.
+/// What is wrong with the text, and what would be valid.
 pub(crate) fn parse(text: &str) -> Result<Amount, String> {
     let bad = |why: &str| Err(format!("{why}; valid is LIMIT=AMOUNT, such as tpm=1500"));
     let Some((limit, amount)) = text.split_once(['=', ':']) else {
@@ -41,62 +41,66 @@ pub(crate) fn parse(text: &str) -> Result<Amount, String> {
     }
     match Written::parse(amount) {
         Some(amount) => Ok(Amount { limit: limit.into(), amount }),
-        None => bad(&format!("{amount:?} is no amount")),
+        None => bad(&format!("{amount:?} is not an amount")),
     }
 }
 
-/// A number that is written with digits, which may be grouped by `_`.
+/// Parses a whole number, whose digits may be grouped by `_`.
 pub(crate) fn whole_number(text: &str) -> Option<u64> {
     let starts = text.starts_with(|c: char| c.is_ascii_digit());
     let plain = starts && text.bytes().all(|byte| byte.is_ascii_digit() || byte == b'_');
     plain.then(|| text.replace('_', "").parse().ok()).flatten()
 }
 
-/// The demand for these amounts.
+/// Converts amounts to a demand.
 pub(crate) fn demand(amounts: &[Exact]) -> tollgate::Demand {
-    amounts.iter().map(|it| (it.limit.as_str(), it.amount)).collect()
+    amounts.iter().map(|exact| (exact.limit.as_str(), exact.amount)).collect()
 }
 
 impl Written {
-    /// This whole number.
+    /// Returns a whole number as it would be written.
     pub(crate) fn of_whole(number: u64) -> Written {
         Written(number.to_string())
     }
 
-    /// One of whatever it is.
+    /// Returns the number 1.
     pub(crate) fn one() -> Written {
         Written("1".into())
     }
 
-    /// The number that a text says: digits, which may be grouped by `_`, and decimals after a `.`.
+    /// Parses a number: digits, which may be grouped by `_`, and decimals after a `.`.
     pub(crate) fn parse(text: &str) -> Option<Written> {
-        let (whole, decimals) = text.split_once('.').map_or((text, None), |(it, rest)| (it, Some(rest)));
+        let (whole, decimals) =
+            text.split_once('.').map_or((text, None), |(whole, rest)| (whole, Some(rest)));
         let whole = whole_number(whole)?;
         match decimals {
             None => Some(Written(whole.to_string())),
-            Some(decimals) if decimals.is_empty() || !decimals.bytes().all(|it| it.is_ascii_digit()) => None,
+            Some(decimals) if decimals.is_empty() || !decimals.bytes().all(|byte| byte.is_ascii_digit()) => {
+                None
+            }
             Some(decimals) => Some(Written(format!("{whole}.{decimals}"))),
         }
     }
 
-    /// How much that is of a limit with this unit. A limit without one counts in whole numbers.
+    /// Converts the number to the unit of a limit. A limit without a unit counts in whole numbers.
     ///
     /// # Errors
     ///
-    /// More decimals than there are, or too much.
+    /// If the number has more decimals than the unit, or is too large.
     pub(crate) fn in_unit(&self, unit: Option<&Unit>) -> Result<u64, String> {
         let (whole, decimals) = self.0.split_once('.').unwrap_or((&self.0, ""));
         let decimals = decimals.trim_end_matches('0');
         let Some(unit) = unit else {
             let whole = whole.parse().ok().filter(|_| !self.0.contains('.'));
-            return whole.ok_or_else(|| format!("{self} is no whole number, and it has no unit"));
+            return whole.ok_or_else(|| format!("{self} is not a whole number, and the limit has no unit"));
         };
-        let (count, most) = (decimals.len(), usize::from(unit.decimals()));
+        let count = decimals.len();
+        let most = usize::from(unit.decimals());
         if count > most {
             return Err(format!("{self} has {count} decimals, and {} has at most {most}", unit.symbol()));
         }
         let text = if decimals.is_empty() { whole.into() } else { format!("{whole}.{decimals}") };
-        unit.parse(&text).map_err(|_| format!("{self} {} is too much", unit.symbol()))
+        unit.parse(&text).map_err(|_| format!("{self} {} is too large", unit.symbol()))
     }
 }
 
@@ -147,9 +151,9 @@ mod tests {
         assert_eq!(in_unit("1.50000000000", Some(&usd)), Ok(1_500_000));
         let why = in_unit("1.2345678", Some(&usd)).unwrap_err();
         assert_eq!(why, "1.2345678 has 7 decimals, and USD has at most 6");
-        assert!(in_unit("1.5", None).unwrap_err().contains("no whole number"));
-        assert!(in_unit("1.0", None).unwrap_err().contains("no whole number"));
-        assert!(in_unit("18446744073709551615", Some(&usd)).unwrap_err().contains("too much"));
+        assert!(in_unit("1.5", None).unwrap_err().contains("not a whole number"));
+        assert!(in_unit("1.0", None).unwrap_err().contains("not a whole number"));
+        assert!(in_unit("18446744073709551615", Some(&usd)).unwrap_err().contains("too large"));
         assert_eq!(in_unit("7.0", Some(&Unit::new("req", 0).unwrap())), Ok(7));
     }
 }

@@ -1,8 +1,8 @@
-//! Lengths of time, as people write them: `90s`, `5m`, `2h`, `7d`.
+//! Durations as text: `90s`, `5m`, `2h`, `7d`.
 
 use std::time::Duration;
 
-/// What a valid one looks like, for error messages.
+/// The valid form, for error messages.
 pub(crate) const VALID: &str = "a whole number and a unit (us, ms, s, m, h, d), such as 90s, 5m, 2h or 7d";
 
 /// The units, longest first, in microseconds.
@@ -15,13 +15,13 @@ const UNITS: [(&str, u64); 6] = [
     ("us", 1),
 ];
 
-/// The length that a text says.
+/// Parses a duration.
 ///
 /// # Errors
 ///
-/// What is wrong with a text that is no length of time, and what would be valid.
+/// What is wrong with the text, and what would be valid.
 pub(crate) fn parse(text: &str) -> Result<Duration, String> {
-    let bad = || format!("{text:?} is no length of time; valid is {VALID}");
+    let bad = || format!("{text:?} is not a duration; valid is {VALID}");
     let unit_at = text.find(|c: char| !c.is_ascii_digit()).ok_or_else(bad)?;
     let (number, unit) = text.split_at(unit_at);
     let (_, micros) = UNITS.iter().find(|(name, _)| *name == unit).ok_or_else(bad)?;
@@ -31,7 +31,7 @@ pub(crate) fn parse(text: &str) -> Result<Duration, String> {
     Ok(Duration::from_micros(micros))
 }
 
-/// The shortest text that says exactly this length, to the microsecond.
+/// Formats a duration exactly, to the microsecond, in the shortest form.
 pub(crate) fn print(length: Duration) -> String {
     let micros = u64::try_from(length.as_micros()).unwrap_or(u64::MAX);
     let whole = UNITS.iter().find(|(_, unit)| micros > 0 && micros.is_multiple_of(*unit));
@@ -39,7 +39,7 @@ pub(crate) fn print(length: Duration) -> String {
     format!("{}{name}", micros / unit)
 }
 
-/// Roughly this length, in two units at most: `1h 30m`, `12.3s`, `450ms`. For people, not to be read back.
+/// Formats a duration roughly, in two units at most: `1h 30m`, `12.3s`, `450ms`. It is not parsed back.
 pub(crate) fn roughly(length: Duration) -> String {
     let seconds = length.as_secs();
     match seconds {
@@ -75,7 +75,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_none_is_refused() {
+    fn a_text_that_is_not_a_duration_is_refused() {
         for text in
             ["", "5", "m", "5 m", "-5m", "1.5h", "5w", "99999999999999999999d", "18446744073709551615d"]
         {

@@ -1,4 +1,4 @@
-//! What the command says by its exit code.
+//! Exit codes.
 
 use std::fmt;
 use std::io;
@@ -19,31 +19,31 @@ use crate::store::OpenFailed;
 pub(crate) struct Exit(pub(crate) u8);
 
 impl Exit {
-    /// Done.
+    /// Success.
     pub(crate) const OK: Exit = Exit(0);
-    /// It went wrong, for a reason that has no code of its own.
+    /// A failure without an exit code of its own.
     pub(crate) const FAILURE: Exit = Exit(1);
     /// The command line is not valid. Nothing was written.
     pub(crate) const USAGE: Exit = Exit(2);
-    /// A limit refuses.
-    pub(crate) const REFUSED: Exit = Exit(3);
+    /// A limit denied the call.
+    pub(crate) const DENIED: Exit = Exit(3);
     /// The store could not be opened, did not answer or refused.
     pub(crate) const UNAVAILABLE: Exit = Exit(4);
-    /// The config file, a variable of the environment or a file of limits is not valid.
+    /// The config file, an environment variable or a limits file is not valid.
     pub(crate) const CONFIG: Exit = Exit(5);
 
-    /// What it is called in JSON.
+    /// Returns the name of the code in JSON.
     pub(crate) fn kind(self) -> &'static str {
         match self {
             Exit::USAGE => "usage",
-            Exit::REFUSED => "refused",
+            Exit::DENIED => "refused",
             Exit::UNAVAILABLE => "unavailable",
             Exit::CONFIG => "config",
             _ => "failure",
         }
     }
 
-    /// What an error means. The first cause that has a code of its own decides.
+    /// Returns the code of an error: that of the first cause that has one.
     pub(crate) fn of(error: &anyhow::Error) -> Exit {
         error.chain().find_map(of_cause).unwrap_or(Exit::FAILURE)
     }
@@ -55,7 +55,7 @@ impl From<Exit> for ExitCode {
     }
 }
 
-/// What is wrong with the command line, where clap cannot know it.
+/// An error in the command line that clap cannot detect.
 #[derive(Debug)]
 pub(crate) struct UsageError(pub(crate) String);
 
@@ -67,7 +67,7 @@ impl fmt::Display for UsageError {
 
 impl std::error::Error for UsageError {}
 
-/// What a limit refuses, and when it would not.
+/// A denial by a limit, with the time when it would admit.
 #[derive(Debug)]
 pub(crate) struct Refused(pub(crate) String);
 
@@ -84,7 +84,7 @@ fn of_cause(cause: &(dyn std::error::Error + 'static)) -> Option<Exit> {
         return Some(Exit::USAGE);
     }
     if cause.is::<Refused>() {
-        return Some(Exit::REFUSED);
+        return Some(Exit::DENIED);
     }
     if cause.is::<OpenFailed>() {
         return Some(Exit::UNAVAILABLE);
@@ -93,7 +93,7 @@ fn of_cause(cause: &(dyn std::error::Error + 'static)) -> Option<Exit> {
         return Some(Exit::CONFIG);
     }
     if let Some(error) = cause.downcast_ref::<io::Error>() {
-        // The reader of our output has seen enough.
+        // A reader such as `head` has closed the pipe.
         return (error.kind() == io::ErrorKind::BrokenPipe).then_some(Exit::OK);
     }
     if let Some(error) = cause.downcast_ref::<LimiterError>() {
@@ -116,7 +116,7 @@ fn of_cause(cause: &(dyn std::error::Error + 'static)) -> Option<Exit> {
 
 fn of_acquire(error: &LimiterError) -> Option<Exit> {
     match error {
-        LimiterError::Denied(_) | LimiterError::TimedOut { .. } => Some(Exit::REFUSED),
+        LimiterError::Denied(_) | LimiterError::TimedOut { .. } => Some(Exit::DENIED),
         LimiterError::Demand { .. } | LimiterError::ResourceTwice(_) | LimiterError::TooManyResources(_) => {
             Some(Exit::USAGE)
         }

@@ -1,7 +1,7 @@
 //! The command `tollgate`: limits, entities, usage and audit from a shell.
 //!
 //! A command is a function from a [`context`] and its [`args`] to an [`output`]: one value that is written for programs
-//! as JSON and for people as text. What it writes to stdout is data; whatever else there is to say goes to stderr.
+//! as JSON and for people as text. Data is written to stdout, notices, warnings and errors to stderr.
 
 mod app;
 mod args;

@@ -1,4 +1,4 @@
-//! What a mock provider does, as people write it: `100ms..2s`, `30s:rps=5`, `503@10s..20s`, `reset/7`.
+//! Options of the mock provider as text: `100ms..2s`, `30s:rps=5`, `503@10s..20s`, `reset/7`.
 
 use std::ops::RangeInclusive;
 use std::time::Duration;
@@ -7,7 +7,7 @@ use tollgate_mock_provider::{LimitChange, Outage, OutageKind};
 
 use crate::duration_text;
 
-/// A length of time, or the shortest and the longest.
+/// Parses a latency: a duration, or the shortest and the longest.
 pub(crate) fn latency(text: &str) -> Result<RangeInclusive<Duration>, String> {
     let (low, high) = match text.split_once("..") {
         Some((low, high)) => (duration_text::parse(low)?, duration_text::parse(high)?),
@@ -19,30 +19,35 @@ pub(crate) fn latency(text: &str) -> Result<RangeInclusive<Duration>, String> {
     Ok(low..=high)
 }
 
-/// Limits that hold from a time on.
+/// Parses a change of limits at a time.
 pub(crate) fn change(text: &str) -> Result<LimitChange, String> {
     const VALID: &str = "a time and limits, such as 30s:rps=5,burst=10 or 1m:tpm=1000,concurrency=4";
-    let bad = || format!("{text:?} is no change; valid is {VALID}");
+    let bad = || format!("{text:?} is not a change; valid is {VALID}");
     let (after, limits) = text.split_once(':').ok_or_else(bad)?;
     let mut change = LimitChange::after(duration_text::parse(after)?);
     for limit in limits.split(',') {
         let (name, count) = limit.split_once('=').ok_or_else(bad)?;
-        let count = count.parse().map_err(|_| format!("{count:?} is no whole number; valid is {VALID}"))?;
+        let count =
+            count.parse().map_err(|_| format!("{count:?} is not a whole number; valid is {VALID}"))?;
         change = match name {
             "rps" => change.requests_per_second(count),
             "burst" => change.burst(count),
             "tpm" => change.tokens_per_minute(count),
             "concurrency" => change.concurrency(count),
-            _ => return Err(format!("{name:?} is no limit here; valid are rps, burst, tpm and concurrency")),
+            _ => {
+                return Err(format!(
+                    "{name:?} is not a limit here; valid are rps, burst, tpm and concurrency"
+                ));
+            }
         };
     }
     Ok(change)
 }
 
-/// Calls that fail.
+/// Parses an outage.
 pub(crate) fn outage(text: &str) -> Result<Outage, String> {
     const VALID: &str = "KIND@FROM..TO or KIND/N, such as 503@10s..20s or reset/7";
-    let bad = || format!("{text:?} is no outage; valid is {VALID}");
+    let bad = || format!("{text:?} is not an outage; valid is {VALID}");
     if let Some((kind, n)) = text.split_once('/') {
         let n = n.parse().ok().filter(|&n: &u64| n > 0).ok_or_else(bad)?;
         return Ok(Outage::every(n, trouble(kind)?));
@@ -65,7 +70,7 @@ fn trouble(kind: &str) -> Result<OutageKind, String> {
             let status = kind.parse().ok().filter(|status| OutageKind::is_status(*status));
             let bad = || {
                 format!(
-                    "{kind:?} is no kind of outage; valid are hang, reset, midway, 429 and a status from 500 to 599"
+                    "{kind:?} is not a kind of outage; valid are hang, reset, midway, 429 and a status from 500 to 599"
                 )
             };
             status.map(OutageKind::Status).ok_or_else(bad)
@@ -80,7 +85,7 @@ mod tests {
     const SECOND: Duration = Duration::from_secs(1);
 
     #[test]
-    fn what_people_write_is_read() {
+    fn valid_texts_are_parsed() {
         assert_eq!(latency("1s"), Ok(SECOND..=SECOND));
         assert_eq!(latency("0s..1s"), Ok(Duration::ZERO..=SECOND));
         assert_eq!(
@@ -94,7 +99,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_told_with_what_would_be_right() {
+    fn an_error_says_what_would_be_valid() {
         let wrong = [
             latency("2s..1s").unwrap_err(),
             latency("fast").unwrap_err(),

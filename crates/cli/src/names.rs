@@ -1,56 +1,56 @@
-//! Names on the command line, checked before anything is opened: a bad one writes nothing.
+//! Names on the command line, validated before anything is opened.
 
 use tollgate::catalog::NameKind;
 
-/// An entity.
+/// Parses the name of an entity.
 pub(crate) fn entity(text: &str) -> Result<String, String> {
     checked(NameKind::Entity, text, "user-1")
 }
 
-/// A resource.
+/// Parses the name of a resource.
 pub(crate) fn resource(text: &str) -> Result<String, String> {
     checked(NameKind::Resource, text, "gpt-4")
 }
 
-/// A namespace.
+/// Parses the name of a namespace.
 pub(crate) fn namespace(text: &str) -> Result<String, String> {
     checked(NameKind::Namespace, text, "tenant-alpha")
 }
 
-/// The id of a namespace.
+/// Parses the id of a namespace.
 pub(crate) fn namespace_id(text: &str) -> Result<String, String> {
     checked(NameKind::NamespaceId, text, "b3JwaGFuLTE")
 }
 
-/// A limit.
+/// Parses the name of a limit.
 pub(crate) fn limit(text: &str) -> Result<String, String> {
     checked(NameKind::Limit, text, "tpm")
 }
 
-/// Who makes changes.
+/// Parses the principal of audit events.
 pub(crate) fn principal(text: &str) -> Result<String, String> {
     checked(NameKind::Principal, text, "alice@example.com")
 }
 
-/// The key of a change that happens once.
+/// Parses an idempotency key.
 pub(crate) fn key(text: &str) -> Result<String, String> {
     checked(NameKind::Key, text, "invoice-17")
 }
 
-/// A managed set of limits.
+/// Parses the name of a managed set.
 pub(crate) fn managed_set(text: &str) -> Result<String, String> {
     checked(NameKind::ManagedSet, text, "prod")
 }
 
-/// How many characters the name of a limit set may have, and that of its namespace.
+/// The maximum length of the name of a limit set, and of its namespace, in characters.
 const SET_NAME_MAX: usize = 256;
 
-/// A limit set: whatever a program called it.
+/// Parses the name of a limit set, which programs choose freely.
 pub(crate) fn limit_set(text: &str) -> Result<String, String> {
     set_text(text, "openai/blue")
 }
 
-/// The namespace of limit sets: whatever a program called it.
+/// Parses the namespace of limit sets, which programs choose freely.
 pub(crate) fn set_namespace(text: &str) -> Result<String, String> {
     set_text(text, tollgate::SETS_NAMESPACE)
 }
@@ -64,9 +64,10 @@ fn set_text(text: &str, example: &str) -> Result<String, String> {
 
 fn checked(kind: NameKind, text: &str, example: &str) -> Result<String, String> {
     kind.check(text).map_err(|why| {
-        // The caller that shows this has shown the name already.
-        let (said, shown) = (why.to_string(), format!("{} {:?}: ", why.what(), why.name()));
-        format!("{}, such as {example}", said.strip_prefix(&shown).unwrap_or(&said))
+        // clap shows the name in front of this message.
+        let message = why.to_string();
+        let name = format!("{} {:?}: ", why.what(), why.name());
+        format!("{}, such as {example}", message.strip_prefix(&name).unwrap_or(&message))
     })?;
     Ok(text.into())
 }

@@ -1,14 +1,14 @@
-//! Files that are read whole, and may not be endless.
+//! Reading of whole files with a maximum size.
 
 use std::fs::File;
 use std::io::{self, Read};
 use std::path::Path;
 
-/// Reads a text of at most so many bytes.
+/// Reads a text file of at most `bytes_max` bytes.
 ///
 /// # Errors
 ///
-/// Those of the disk, and what is longer or no text.
+/// Those of the disk, and if the file is longer or not UTF-8.
 pub(crate) fn read_text(path: &Path, bytes_max: u64) -> io::Result<String> {
     let mut text = String::new();
     File::open(path)?.take(bytes_max + 1).read_to_string(&mut text)?;
@@ -18,7 +18,7 @@ pub(crate) fn read_text(path: &Path, bytes_max: u64) -> io::Result<String> {
     Ok(text)
 }
 
-/// The same of what must be a regular file: a pipe may never end, and opening one may never return.
+/// As [`read_text`], and refuses anything but a regular file: a pipe may never end, and opening one may block forever.
 ///
 /// # Errors
 ///

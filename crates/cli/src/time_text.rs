@@ -1,4 +1,4 @@
-//! Times as people write them: a date, a time, or how long ago.
+//! Times as text: a date, a time, or how long ago.
 
 use jiff::Timestamp;
 use jiff::civil::{Date, DateTime};
@@ -9,24 +9,24 @@ use tollgate::{Span, Tick};
 
 use crate::duration_text;
 
-/// What a valid one looks like, for error messages.
+/// The valid form, for error messages.
 const VALID: &str = "a date (2026-11-15), a time (2026-11-15T14:00:00Z), or how long ago (24h)";
 
-/// A time that is known, or known as soon as the caller gives the current time.
+/// An absolute time, or one relative to the current time.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum TimeArg {
-    /// This one.
+    /// An absolute time.
     At(Tick),
     /// This long ago.
     Ago(Span),
 }
 
 impl TimeArg {
-    /// The time that a text says. What has no time zone is in UTC.
+    /// Parses a time. Without a time zone it is in UTC.
     ///
     /// # Errors
     ///
-    /// What would be valid, if the text is no time.
+    /// What would be valid.
     pub(crate) fn parse(text: &str) -> Result<TimeArg, String> {
         if let Ok(ago) = duration_text::parse(text) {
             return Ok(TimeArg::Ago(Span::covering(ago)));
@@ -39,7 +39,7 @@ impl TimeArg {
         micros.map(|micros| TimeArg::At(Tick::from_micros(micros))).ok_or_else(|| format!("valid is {VALID}"))
     }
 
-    /// When it is, seen from `now`.
+    /// Returns the absolute time, given the current time.
     pub(crate) fn seen_from(self, now: Tick) -> Tick {
         match self {
             TimeArg::At(at) => at,
@@ -48,7 +48,7 @@ impl TimeArg {
     }
 }
 
-/// The start of a window, without what is the same for all: `2026-11-15 14:00`, `2026-11-15`, `2026-11`.
+/// Formats the start of a window without the parts that are always zero: `2026-11-15 14:00`, `2026-11-15`, `2026-11`.
 pub(crate) fn window_start(window: Window, start: Tick) -> String {
     let iso = iso(start);
     let length = match window {
@@ -75,7 +75,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_time_is_refused() {
+    fn a_text_that_is_not_a_time_is_refused() {
         for text in ["", "yesterday", "2026-13-01", "15.11.2026", "1969-12-31"] {
             assert!(TimeArg::parse(text).is_err(), "{text:?}");
         }

@@ -1,4 +1,4 @@
-//! The units of limits, by their names: what an amount that a user wrote means, and how one is shown.
+//! The units of limits, by name, to parse and to format amounts.
 
 use std::collections::BTreeMap;
 
@@ -10,27 +10,26 @@ use crate::demand_text::{Amount, Exact};
 use crate::exit::UsageError;
 use crate::output::grouped;
 
-/// How many buckets are looked at to learn the units of what was used.
+/// The maximum number of buckets that are read to learn the units of usage.
 const BUCKETS_SEEN_MAX: usize = 100;
 
-/// The units of limits, by their names.
+/// The units of limits, by name.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Units(BTreeMap<String, Option<Unit>>);
 
 impl Units {
-    /// Those of the limits that a call takes from: of the entity, and of its parents.
+    /// Reads the units of the limits that a call acquires: those of the entity and of its parents.
     ///
     /// # Errors
     ///
-    /// As the catalog; [`UsageError`] if one name has another unit for a parent, so that no amount could be right for both.
+    /// As the catalog; [`UsageError`] if a limit has another unit for a parent, so that no amount is right for both.
     pub(crate) fn of_call(catalog: &Catalog, entity: &str, resource: &str) -> Result<Units> {
         let chain = catalog.chain(entity, resource).wait()?;
         let limits = chain.links.iter().flat_map(|link| link.limits.iter());
         Ok(Units::agreed(limits, &format!("{entity} and its parents on {resource}"))?)
     }
 
-    /// Those of the limits of one entity for a resource, whether or not they may be used now; none, if there are no limits
-    /// any more.
+    /// Reads the units of the limits of one entity for a resource, even if it is disabled; none, if there are no limits.
     ///
     /// # Errors
     ///
@@ -44,7 +43,7 @@ impl Units {
         ];
         for level in levels {
             let limits = catalog.limits(level).wait()?.map(|stored| stored.limits);
-            // The first level that has any wins whole.
+            // The first level that has limits applies; levels are not merged.
             if let Some(limits) = limits.filter(|limits| !limits.is_empty()) {
                 let unit = |limit: &Limit| (limit.name().to_string(), limit.unit().cloned());
                 return Ok(Units(limits.iter().map(unit).collect()));
@@ -53,7 +52,7 @@ impl Units {
         Ok(Units::default())
     }
 
-    /// Those of these limits, which are `whose`.
+    /// Collects the units of these limits, which belong to `whose`.
     ///
     /// # Errors
     ///
@@ -76,8 +75,8 @@ impl Units {
         Ok(units)
     }
 
-    /// Those of the limits of these entities and resources, as they are now. A name that has several is shown without:
-    /// what was used is added up whatever it is.
+    /// Reads the current units of the limits of these entities and resources. A name with several units is shown without
+    /// one: usage is summed regardless of units.
     pub(crate) fn of_used<'a>(
         catalog: &Catalog,
         buckets: impl IntoIterator<Item = (&'a str, &'a str)>,
@@ -85,7 +84,7 @@ impl Units {
         let buckets: std::collections::BTreeSet<(&str, &str)> = buckets.into_iter().collect();
         let mut units = Units::default();
         for (entity, resource) in buckets.into_iter().take(BUCKETS_SEEN_MAX) {
-            // Without a unit an amount is still right.
+            // An error is ignored: an amount without its unit is still right.
             let of_bucket = Units::of_bucket(catalog, entity, resource).unwrap_or_default();
             for (limit, unit) in of_bucket.0 {
                 let known = units.0.entry(limit).or_insert_with(|| unit.clone());
@@ -97,7 +96,7 @@ impl Units {
         units
     }
 
-    /// The amounts as the limits count them. A whole number of a limit that is not there is left for the limiter to
+    /// Converts amounts to the units of the limits. A whole number of an unknown limit is left for the limiter to
     /// refuse.
     ///
     /// # Errors
@@ -105,17 +104,19 @@ impl Units {
     /// [`UsageError`] for decimals that the limit does not have.
     pub(crate) fn exact(&self, amounts: &[Amount]) -> Result<Vec<Exact>, UsageError> {
         let exact = |Amount { limit, amount }: &Amount| {
-            let counted =
-                amount.in_unit(self.unit(limit)).map_err(|why| match self.0.contains_key(limit) {
-                    true => UsageError(format!("{limit}: {why}; nothing was done")),
-                    false => UsageError(format!("{limit} is no limit here; known limits: {}", self.known())),
-                })?;
+            let counted = amount.in_unit(self.unit(limit)).map_err(|why| {
+                if self.0.contains_key(limit) {
+                    UsageError(format!("{limit}: {why}; nothing was done"))
+                } else {
+                    UsageError(format!("{limit} is not a limit here; known limits: {}", self.known()))
+                }
+            })?;
             Ok(Exact { limit: limit.clone(), amount: counted })
         };
         amounts.iter().map(exact).collect()
     }
 
-    /// The amount for people, with its unit.
+    /// Formats an amount with its unit.
     pub(crate) fn show(&self, limit: &str, amount: i64) -> String {
         let sign = if amount < 0 { "-" } else { "" };
         match self.unit(limit) {
@@ -124,19 +125,19 @@ impl Units {
         }
     }
 
-    /// The same of an amount that is never below zero.
+    /// Formats an amount that is never below zero, with its unit.
     pub(crate) fn show_taken(&self, limit: &str, amount: u64) -> String {
         self.unit(limit).map_or_else(|| grouped(amount), |unit| shown(unit, amount))
     }
 
     fn known(&self) -> String {
-        match self.0.is_empty() {
-            true => "none".into(),
-            false => self.0.keys().map(String::as_str).collect::<Vec<_>>().join(", "),
+        if self.0.is_empty() {
+            return "none".into();
         }
+        self.0.keys().map(String::as_str).collect::<Vec<_>>().join(", ")
     }
 
-    /// The unit of a limit, if it has one.
+    /// Returns the unit of a limit, if it has one.
     pub(crate) fn unit(&self, limit: &str) -> Option<&Unit> {
         self.0.get(limit)?.as_ref()
     }

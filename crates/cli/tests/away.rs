@@ -1,4 +1,4 @@
-//! What is said while the store is away.
+//! Messages while the store is unavailable.
 #![cfg(unix)]
 
 mod support;
@@ -6,7 +6,7 @@ mod support;
 use rusqlite::Connection;
 use support::sandbox::Sandbox;
 
-/// A store that can be read and that no other process can write to, as long as this is there.
+/// Locks the store against writes until this is dropped; it can still be read.
 fn locked(sandbox: &Sandbox) -> Connection {
     let connection = Connection::open(sandbox.path().join("limits.db")).expect("the store is there");
     connection.execute_batch("BEGIN IMMEDIATE").expect("nobody else writes");
@@ -21,18 +21,17 @@ fn sandbox_that_allows() -> Sandbox {
 }
 
 #[test]
-fn acquire_says_plainly_that_there_is_no_ticket() {
+fn acquire_reports_that_there_is_no_ticket() {
     let sandbox = sandbox_that_allows();
     let _lock = locked(&sandbox);
     let ran = sandbox.shell("tollgate acquire me jobs rpm=1 --store-timeout 100ms");
     assert_eq!((ran.stdout.as_str(), ran.exit), ("", 4), "{}", ran.stderr);
-    let said =
-        "the store did not answer, and what the system says for that case (on_unavailable) lets calls pass";
-    assert!(ran.stderr.contains(said), "{}", ran.stderr);
+    let message = "the store did not answer, and the policy for that case (on_unavailable) admits calls";
+    assert!(ran.stderr.contains(message), "{}", ran.stderr);
 }
 
 #[test]
-fn run_says_that_it_runs_without_the_limiter() {
+fn run_reports_that_it_runs_without_the_store() {
     let sandbox = sandbox_that_allows();
     let _lock = locked(&sandbox);
     let ran = sandbox.shell("tollgate run me jobs --store-timeout 100ms -- echo it ran");

@@ -1,4 +1,4 @@
-//! Batches against a provider that says "not now": none is lost, none is doubled, and a killed one goes on.
+//! Batches against a provider that throttles: no request is lost or doubled, and a killed batch can be resumed.
 #![cfg(all(unix, feature = "batch", feature = "mock-provider"))]
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on says so by a panic")]
 
@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use support::provider::Provider;
 use support::sandbox::{Sandbox, TOLLGATE};
 
-/// Writes so many requests.
+/// Writes `count` requests.
 fn requests(folder: &Sandbox, count: usize) {
     let mut text = String::new();
     for number in 0..count {
@@ -107,7 +107,7 @@ fn a_wrong_key_ends_it_after_one_call_and_is_never_shown() {
 }
 
 #[test]
-fn lines_that_are_no_requests_are_named_and_the_rest_goes_on() {
+fn invalid_lines_are_reported_and_the_rest_is_sent() {
     let (folder, provider) = (Sandbox::new(), Provider::up(&[]));
     requests(&folder, 3);
     let path = folder.path().join("requests.jsonl");

@@ -1,4 +1,4 @@
-//! What a batch says is what it did: every line of the input is accounted for, by count, file and exit code.
+//! Accounting of a batch: every line of the input is in a count, a file and the exit code.
 #![cfg(all(unix, feature = "batch", feature = "mock-provider"))]
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on says so by a panic")]
 
@@ -90,7 +90,7 @@ fn a_reply_that_cannot_be_stored_is_a_failure_with_a_reason() {
 }
 
 #[test]
-fn lines_that_are_no_requests_are_counted_one_by_one() {
+fn invalid_lines_are_counted_one_by_one() {
     let (folder, server) = (Sandbox::new(), good());
     let mut text = b"\xef\xbb\xbf".to_vec();
     text.extend(request("first").bytes());

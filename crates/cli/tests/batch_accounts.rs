@@ -12,7 +12,7 @@ use support::http_server::HttpServer;
 use support::provider::Provider;
 use support::sandbox::{Sandbox, TOLLGATE};
 
-/// An account of a file, with what else is said of it.
+/// Formats an account of a file, with additional fields.
 fn account(name: &str, base_url: &str, rest: &str) -> String {
     format!("[[account]]\nname = \"{name}\"\nbase_url = \"{base_url}\"\n{rest}\n")
 }

@@ -95,7 +95,7 @@ fn proxies_of_the_command_and_of_the_environment_are_called_through() {
     let (ran, head) = sent(&proxy, &chat(), &url, &variables);
     assert_eq!((ran.exit, &*head[0]), (0, through), "{ran:?}");
 
-    // A host of NO_PROXY is called directly, whatever the proxy.
+    // A host of NO_PROXY is called directly, also with a proxy.
     let direct = Recorder::up();
     let here = format!("http://{}", direct.address);
     let words = ["--base-url", &here, "--proxy", &address];

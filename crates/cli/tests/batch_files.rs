@@ -14,7 +14,7 @@ use support::sandbox::{Sandbox, TOLLGATE};
 /// Fields that every result has.
 const NUMBERS: &str = "\"index\":0,\"attempts\":1,\"throttles\":0,\"tokens\":0,\"cost_micros\":0";
 
-/// All files of a folder with what is in them.
+/// Returns all files of a directory with their contents.
 fn contents(folder: &Sandbox) -> BTreeMap<PathBuf, Vec<u8>> {
     let files = std::fs::read_dir(folder.path()).unwrap().map(|entry| entry.unwrap().path());
     files.filter(|path| path.is_file()).map(|path| (path.clone(), std::fs::read(path).unwrap())).collect()
@@ -79,12 +79,12 @@ fn a_file_of_something_else_is_refused_with_and_without_resume() {
         assert_refused(
             &folder,
             &["requests.jsonl", "-o", "new.jsonl", "--errors", name],
-            "is not a file of errors",
+            "is not an errors file",
         );
     }
 }
 
-/// Options with which results are written from a journal beside them.
+/// Options with which results are written from a separate journal.
 const EXPORTS: [&[&str]; 3] = [&["--format", "openai"], &["--ordered"], &["--format", "openai", "--ordered"]];
 
 #[test]
@@ -108,7 +108,7 @@ fn results_that_are_written_at_the_end_replace_no_file_of_something_else() {
                 let journal = folder.path().join(format!("{name}.journal"));
                 write(&folder, name, &text);
                 assert_refused(&folder, &words, "is not a file of results");
-                // A journal of ours beside it does not make it ours.
+                // A journal of a run does not make the file one of its results.
                 std::fs::write(&journal, &result).unwrap();
                 assert_refused(&folder, &words, "is not a file of results");
                 // Nor is a journal ours because the results are.
@@ -122,7 +122,7 @@ fn results_that_are_written_at_the_end_replace_no_file_of_something_else() {
 }
 
 #[test]
-fn the_journal_is_none_of_the_other_files() {
+fn the_journal_must_differ_from_the_other_files() {
     let folder = Sandbox::new();
     write(&folder, "requests.jsonl", format!("{}\n", request("a")));
     let path = |name: &str| folder.path().join(name);
@@ -138,7 +138,11 @@ fn the_journal_is_none_of_the_other_files() {
             std::fs::remove_file(path(link)).unwrap();
         }
         std::fs::create_dir(path("x.jsonl.journal")).unwrap();
-        assert_refused(&folder, &[&["requests.jsonl", "-o", "x.jsonl"], export].concat(), "no regular file");
+        assert_refused(
+            &folder,
+            &[&["requests.jsonl", "-o", "x.jsonl"], export].concat(),
+            "not a regular file",
+        );
         std::fs::remove_dir(path("x.jsonl.journal")).unwrap();
     }
 }
@@ -151,7 +155,7 @@ fn results_in_any_format_are_ours_in_the_next_run_with_their_journal_and_not_wit
         let first = run(&folder, &server.url, export);
         assert_eq!(first.exit, 0, "{export:?}: {first:?}");
         let again = [&["requests.jsonl", "-o", "results.jsonl"], export].concat();
-        assert_refused(&folder, &again, "is there already");
+        assert_refused(&folder, &again, "exists; continue it with --resume");
         write(&folder, "requests.jsonl", format!("{}\n{}\n", request("a"), request("b")));
         assert_refused(
             &folder,
@@ -205,12 +209,12 @@ fn a_directory_or_a_device_holds_no_results() {
     write(&folder, "requests.jsonl", format!("{}\n", request("a")));
     std::fs::create_dir(folder.path().join("folder")).unwrap();
     for output in ["folder", "/dev/null", "/dev/zero"] {
-        assert_refused(&folder, &["requests.jsonl", "-o", output], "no regular file");
-        assert_refused(&folder, &["requests.jsonl", "-o", output, "--resume"], "no regular file");
+        assert_refused(&folder, &["requests.jsonl", "-o", output], "not a regular file");
+        assert_refused(&folder, &["requests.jsonl", "-o", output, "--resume"], "not a regular file");
         assert_refused(
             &folder,
             &["requests.jsonl", "-o", "new.jsonl", "--errors", output],
-            "no regular file",
+            "not a regular file",
         );
     }
 }
@@ -221,7 +225,7 @@ fn an_empty_file_and_files_of_an_earlier_run_are_ours() {
     write(&folder, "requests.jsonl", format!("{}\nnonsense\n", request("a")));
     write(&folder, "results.jsonl", "");
     write(&folder, "results.jsonl.errors.jsonl", "");
-    assert_eq!(run(&folder, &server.url, &[]).exit, 1, "a line is no request");
+    assert_eq!(run(&folder, &server.url, &[]).exit, 1, "a line is invalid");
     assert_eq!(lines(&folder, "results.jsonl.errors.jsonl").len(), 1);
     write(&folder, "requests.jsonl", format!("{}\n{}\n", request("a"), request("b")));
     let again = run(&folder, &server.url, &["--resume"]);
@@ -246,11 +250,11 @@ fn results_behind_a_link_stay_behind_it() {
 }
 
 #[test]
-fn a_full_disk_leaves_what_is_said_to_be_done() {
+fn a_full_disk_keeps_every_result_that_is_reported_as_done() {
     let (folder, server) = (Sandbox::new(), server());
     let requests: String = (0..400).map(|number| request(&format!("r{number}")) + "\n").collect();
     write(&folder, "requests.jsonl", requests);
-    // A file that may have so many blocks of 512 bytes at most, and no more.
+    // The maximum size of a file, in blocks of 512 bytes.
     let words = format!(
         "trap '' XFSZ; ulimit -f 32; exec tollgate batch run requests.jsonl -o results.jsonl --workers 8 --json \
          --base-url {}",

@@ -69,7 +69,7 @@ fn a_run_that_is_resumed_writes_all_results_again_and_calls_only_what_is_missing
 }
 
 #[test]
-fn results_that_no_journal_is_beside_are_never_replaced() {
+fn results_without_a_journal_are_never_replaced() {
     let (folder, provider) = (Sandbox::new(), Provider::up(&[]));
     requests(&folder, 3);
     let path = folder.path().join("results.jsonl");
@@ -97,7 +97,7 @@ fn failed_lines_carry_the_status_and_the_body() {
 }
 
 #[test]
-fn a_failed_line_has_the_last_reply_though_it_is_no_json_or_came_before_the_deadline() {
+fn a_failed_line_has_the_last_reply_even_if_it_is_not_json_or_came_before_the_deadline() {
     let folder = Sandbox::new();
     requests(&folder, 1);
     let server = HttpServer::up(|_| "<html>welcome</html>".into());

@@ -1,4 +1,4 @@
-//! What `tollgate batch run` says that requests cost, and by which prices.
+//! The cost that `tollgate batch run` reports, and the prices that it uses.
 #![cfg(all(unix, feature = "batch"))]
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on says so by a panic")]
 
@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use support::recorder::Recorder;
 use support::sandbox::{Ran, Sandbox};
 
-/// Sends one request of a model. The reply says that it used 1,000 tokens of input and as many of output.
+/// Sends one request of a model. The reply reports 1,000 tokens of input and as many of output.
 fn run(model: &str, words: &[&str]) -> Ran {
     let (folder, recorder) = (Sandbox::new(), Recorder::up());
     let line = json!({ "custom_id": "a", "body": { "model": model, "messages": [], "max_tokens": 1000 } });

@@ -46,7 +46,7 @@ impl Scene {
         Scene { folder, _providers: [steady, busy] }
     }
 
-    /// What a run writes to a terminal of so many columns, on both streams.
+    /// Returns what a run writes to a terminal of `columns` columns, on both streams.
     fn on_a_terminal(&self, columns: u16, words: &[&str], variables: &[(&str, &str)]) -> String {
         let run = ["batch", "run", "requests.jsonl", "-o", "results.jsonl", "--accounts", "accounts.toml"];
         shown(&self.folder, columns, &[&run, words].concat(), variables)
@@ -71,7 +71,7 @@ fn a_notice_stays_above_the_bar_and_breaks_no_frame() {
     let below: Vec<&Vec<String>> = grid.frames.iter().filter(|frame| count(frame, notice) > 0).collect();
     assert!(below.iter().any(|frame| count(frame, " of 120") == 1), "{below:#?}");
     for frame in below {
-        // Each account has a line of its own, and nothing is left of the frame before the notice.
+        // Each account has one line, and nothing remains of the frame before the notice.
         assert!(count(frame, " of 120") <= 1 && count(frame, "wrong  ") <= 1, "{frame:#?}");
     }
 }
@@ -106,7 +106,7 @@ fn a_terminal_of_any_width_shows_all_of_it_and_no_line_wraps() {
         assert!(shown.contains("cooling down 1s: "), "{shown}");
         let left = grid.lines().join("\n");
         assert!(
-            !left.contains('░') && left.contains("done          300"),
+            !left.contains('░') && left.contains("done             300"),
             "the bar is gone at the end: {left}"
         );
         for code in UNREADABLE {
@@ -130,7 +130,7 @@ fn no_color_leaves_the_text_and_no_colours() {
 }
 
 #[test]
-fn quiet_shows_no_progress_and_the_summary_all_the_same() {
+fn quiet_shows_the_summary_without_progress() {
     let text = Scene::new(120).on_a_terminal(80, &["-q"], &[]);
     assert!(!text.contains('░') && !text.contains("ETA") && !text.contains("\u{1b}[2K"), "{text}");
     assert!(text.contains("results.jsonl"), "{text}");

@@ -1,6 +1,6 @@
-//! Many processes that wait for a few slots: each is served, whatever becomes of the others.
+//! Many processes that wait for a few slots: each is served, even if others are killed or stopped.
 //!
-//! `TOLLGATE_CROWD` says how many; the long form is a thousand.
+//! `TOLLGATE_CROWD` sets how many; the long form is a thousand.
 #![cfg(all(feature = "shm", target_os = "linux"))]
 
 mod support;
@@ -12,7 +12,7 @@ use support::sandbox::{Sandbox, TOLLGATE};
 
 const SLOTS: usize = 8;
 
-/// How many processes wait, of whom a fifth is killed and a twentieth stopped meanwhile.
+/// The number of waiting processes; a fifth of them is killed and a twentieth stopped meanwhile.
 fn crowd() -> usize {
     std::env::var("TOLLGATE_CROWD").ok().and_then(|crowd| crowd.parse().ok()).unwrap_or(60)
 }
@@ -36,7 +36,7 @@ fn is_asleep(child: &Child) -> bool {
     states.len() > 1 && states.iter().all(|asleep| *asleep)
 }
 
-/// A store in the sandbox that is gone with it.
+/// A store in the sandbox, deleted with it.
 fn shared_memory(sandbox: &Sandbox) -> String {
     let name = sandbox.path().file_name().expect("it has a name").to_string_lossy().into_owned();
     format!("shm:{name}")

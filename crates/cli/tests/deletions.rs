@@ -1,4 +1,4 @@
-//! No command deletes anything unasked: on a terminal there is a question, elsewhere it wants `--yes`.
+//! No command deletes without confirmation: it asks on a terminal, and requires `--yes` elsewhere.
 #![cfg(unix)]
 
 mod support;
@@ -6,7 +6,7 @@ mod support;
 use support::sandbox::{Sandbox, TOLLGATE};
 use support::terminal::Terminal;
 
-/// A command that deletes, what is there before, and what its question says.
+/// A command that deletes, and its question.
 struct Deletion {
     command: &'static str,
     words: &'static str,
@@ -45,7 +45,10 @@ const DELETIONS: [Deletion; 6] = [
     Deletion {
         command: "tollgate namespace purge",
         words: "namespace purge ORPHAN",
-        asks: &["delete namespace former (", ") with 1 level of limits and 1 audit event, for good? [y/N]"],
+        asks: &[
+            "delete namespace former (",
+            ") with 1 level of limits and 1 audit event, permanently? [y/N]",
+        ],
     },
 ];
 
@@ -123,8 +126,8 @@ fn without_a_terminal_nothing_is_deleted_unless_yes_is_said() {
         let ran = sandbox.shell(&format!("{line} < /dev/null"));
         assert_eq!(ran.exit, 2, "{line}: {ran:?}");
         assert!(ran.stderr.starts_with("error: to delete ") && ran.stderr.contains("add --yes"), "{ran:?}");
-        let rehearsed = sandbox.shell(&format!("{line} --dry-run"));
-        assert_eq!((rehearsed.exit, rehearsed.stdout.starts_with("would ")), (0, true), "{rehearsed:?}");
+        let dry_run = sandbox.shell(&format!("{line} --dry-run"));
+        assert_eq!((dry_run.exit, dry_run.stdout.starts_with("would ")), (0, true), "{dry_run:?}");
         assert_eq!(stored(&sandbox), before, "{line}");
         let ran = sandbox.shell(&format!("{line} --yes"));
         assert_eq!(ran.exit, 0, "{line}: {ran:?}");
@@ -148,7 +151,7 @@ fn on_a_terminal_it_says_what_goes_and_heeds_the_answer() {
     }
 }
 
-/// What is changed by "yes" and by nothing else: a command with its question, and what shows whether it was done.
+/// Checks that only "yes" confirms a command: its question, and a function that shows whether it was done.
 fn heeds_the_answer(sandbox: &Sandbox, words: &str, question: &str, state: impl Fn(&Sandbox) -> String) {
     let (line, before) = (format!("{TOLLGATE} {words}"), state(sandbox));
     for no in ["n\n", "\n", "yesterday\n"] {

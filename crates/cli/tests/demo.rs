@@ -1,4 +1,4 @@
-//! `tollgate demo` leaves nothing behind, however it ends.
+//! `tollgate demo` leaves no files behind, also if a signal ends it.
 #![cfg(unix)]
 
 mod support;
@@ -10,7 +10,7 @@ use std::process::Stdio;
 use support::sandbox::{Sandbox, TOLLGATE};
 
 #[test]
-fn a_demo_that_is_ended_by_a_signal_leaves_no_folder() {
+fn a_demo_that_is_ended_by_a_signal_leaves_no_directory() {
     for (name, number) in [("TERM", 15), ("HUP", 1)] {
         let sandbox = Sandbox::new();
         // A test may be started where signals are ignored; here they are not.

@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use support::furnish;
 use support::sandbox::{Ran, Sandbox, TOLLGATE};
 
-/// Lines beside those of `json_lines.txt`, for what these leave out: a child that would write, and a provider.
+/// Command lines in addition to those of `json_lines.txt`: a child that would write, and a provider.
 const MORE: &str = "\
 tollgate run user-2 gpt-4 rpm=1 -- touch made-by-the-child
 tollgate run user-2 gpt-4 rpm=1 --wait -- touch made-by-the-child
@@ -57,7 +57,7 @@ impl Listener {
     }
 }
 
-/// All files below a folder with what is in them; folders have nothing in them.
+/// Returns all files below a directory with their contents; directories have none.
 fn contents(folder: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
     let mut all = BTreeMap::new();
     for entry in std::fs::read_dir(folder).expect("it is there") {
@@ -79,7 +79,7 @@ fn changes(before: &BTreeMap<PathBuf, Vec<u8>>, after: &BTreeMap<PathBuf, Vec<u8
     changed
 }
 
-/// The words of a line as a shell makes them. What it asks other commands for, it asks them now.
+/// Splits a command line as a shell does. Command substitutions are run now.
 fn words(sandbox: &Sandbox, line: &str) -> Vec<String> {
     let arguments = line.strip_prefix("tollgate ").unwrap_or_else(|| panic!("{line}"));
     let ran = sandbox.shell(&format!("words() {{ printf '%s\\n' \"$@\"; }}; words {arguments}"));
@@ -112,7 +112,7 @@ fn write(sandbox: &Sandbox, name: &str, text: &str) {
     std::fs::write(sandbox.path().join(name), text).expect("a file can be written");
 }
 
-/// The commands that the program itself says it has, such as `tollgate entity create`.
+/// Returns the commands of the program, such as `tollgate entity create`.
 fn commands(sandbox: &Sandbox) -> Vec<String> {
     let page = sandbox.tollgate(&["reference"]).stdout;
     let names: Vec<&str> =

@@ -1,4 +1,4 @@
-//! Commands on a table of DynamoDB do what they do on a file: the sessions of the file, replayed.
+//! Commands on a DynamoDB table: the sessions of the file store, replayed.
 #![cfg(all(unix, feature = "local"))]
 
 mod support;
@@ -33,12 +33,12 @@ fn a_table_that_is_not_there_is_not_made_and_the_way_to_make_it_is_told() {
     let said = ran.stderr.split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(said.contains("there is no table \"other\"") && said.contains("deploy/"), "{said}");
     assert!(said.replace(' ', "").contains(&creating.replace(' ', "")), "{said}");
-    // A rehearsal makes no table either.
+    // A dry run creates no table either.
     let ran = sandbox.tollgate(&["entity", "create", "key-1", "--dry-run", "--store", &creating]);
     assert_eq!((ran.exit, ran.stdout.as_str()), (0, "would create entity key-1\n"), "{ran:?}");
     assert_eq!(sandbox.tollgate(&["check", "--store", &missing]).exit, 4);
     let ran = sandbox.tollgate(&["version", "--store", &creating]);
-    assert!(ran.stdout.contains("not there yet"), "{ran:?}");
+    assert!(ran.stdout.contains("does not exist yet"), "{ran:?}");
     // A command that asks for the table and writes gets it.
     assert_eq!(sandbox.tollgate(&["check", "--store", &creating]).exit, 4, "a look makes nothing");
     let ran = sandbox.tollgate(&["system", "set-defaults", "-l", "rpm:10", "--store", &creating]);
@@ -50,7 +50,7 @@ fn a_table_that_is_not_there_is_not_made_and_the_way_to_make_it_is_told() {
 fn the_page_about_dynamodb_is_true() {
     let (sandbox, port) = (Sandbox::new(), Port::reserve());
     let mut script = session::shell_block("docs/dynamodb.md");
-    // The port may be in use here, and on a busy machine the server may take longer than the page says.
+    // The port may be in use here, and on a busy machine the server may take longer than in the page.
     for (from, to) in [
         ("tollgate local up", format!("tollgate local up --port {}", port.number())),
         (":8000", format!(":{}", port.number())),
@@ -65,12 +65,12 @@ fn the_page_about_dynamodb_is_true() {
 }
 
 #[test]
-fn a_server_ends_cleanly_when_it_is_told_to() {
+fn a_signal_shuts_the_server_down_cleanly() {
     assert_eq!(Tables::up().end(), Some(0));
 }
 
 #[test]
-fn a_service_that_is_away_is_no_failure_of_the_command() {
+fn an_unavailable_service_has_its_own_exit_code() {
     let mut tables = Tables::up();
     tables.end();
     let ran = Sandbox::new().tollgate(&["status", "--store", &tables.store, "--store-timeout", "300ms"]);
@@ -79,7 +79,7 @@ fn a_service_that_is_away_is_no_failure_of_the_command() {
 }
 
 #[test]
-fn the_stream_is_aggregated_once_whoever_does_it() {
+fn several_aggregators_count_the_stream_once() {
     let tables = Tables::up();
     let sandbox = Sandbox::new().with_store(&tables.store);
     let aggregate = |words: &[&str]| {
@@ -93,7 +93,7 @@ fn the_stream_is_aggregated_once_whoever_does_it() {
         assert_eq!(sandbox.tollgate(&words).exit, 0, "{line}");
     }
     assert_eq!(aggregate(&[])["written"], 1);
-    // It goes on from there, and finds what it wrote itself.
+    // It continues from there, and finds its own writes.
     let again = aggregate(&[]);
     assert_eq!((&again["written"], &again["failed"]), (&0.into(), &serde_json::json!([])));
     // All of it again changes nothing.

@@ -10,7 +10,7 @@ use std::path::Path;
 
 use support::sandbox::{Ran, Sandbox};
 
-/// A title, a cleared screen by the letter that stands for an escape, and a text that runs the other way.
+/// A terminal title, a control character that clears the screen, and a change of the text direction.
 const EVIL: &str = "x\u{1b}]0;owned\u{7}\u{9b}2J\u{202e}y\u{7f}";
 
 fn does_something(c: char) -> bool {
@@ -74,7 +74,7 @@ fn names_that_are_stored_do_nothing_to_a_terminal_and_are_exported_as_they_are()
     assert_eq!(diff.exit, 0, "what was exported is what is stored: {diff:?}");
 }
 
-/// A server that answers whatever it is asked with an error of its own making.
+/// A server that answers every command with a hostile error.
 fn hostile_server() -> String {
     let listener = TcpListener::bind("127.0.0.1:0").expect("there is a port");
     let address = listener.local_addr().expect("it has an address").to_string();

@@ -1,4 +1,4 @@
-//! A slot whose holder was killed: every view of it says what the next take would find.
+//! A slot whose holder was killed: every view shows what the next acquire would find.
 #![cfg(target_os = "linux")]
 
 mod support;
@@ -9,7 +9,7 @@ use std::process::Stdio;
 use support::sandbox::{Sandbox, TOLLGATE};
 
 #[cfg(feature = "shm")]
-/// A store in shared memory that is gone at the end of the test.
+/// A store in shared memory that is deleted on drop.
 struct Shm(String);
 
 #[cfg(feature = "shm")]
@@ -23,7 +23,7 @@ impl Drop for Shm {
     }
 }
 
-/// What each view says of the slot: how `peek` and `explain` end, and whether it is held.
+/// Returns whether each view shows the slot as held.
 fn views(sandbox: &Sandbox) -> [bool; 4] {
     let held = |line: &str, sign: &str| {
         let ran = sandbox.shell(line);

@@ -1,4 +1,4 @@
-//! The mock provider, as a program: it says where it is, answers, and ends when a signal asks it to.
+//! The mock provider as a program: it prints its address, answers, and ends on a signal.
 #![cfg(all(unix, feature = "mock-provider"))]
 
 mod support;
@@ -12,7 +12,7 @@ use support::provider::Provider;
 use support::sandbox::{Sandbox, TOLLGATE};
 
 #[test]
-fn it_answers_limits_and_ends_when_it_is_told_to() {
+fn it_answers_enforces_limits_and_ends_on_a_signal() {
     for signal in [Signal::TERM, Signal::INT] {
         let mut provider = Provider::up(&["--style", "anthropic", "--spend-cap", "2", "--outage", "529/4"]);
         let call = || provider.ask("POST /v1/messages", r#"{"messages":[]}"#);

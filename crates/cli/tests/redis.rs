@@ -1,4 +1,4 @@
-//! Commands on a server of Redis do what they do on a file: the sessions of the file, replayed.
+//! Commands on a Redis server: the sessions of the file store, replayed.
 #![cfg(all(unix, feature = "redis"))]
 
 mod support;
@@ -64,7 +64,7 @@ fn the_page_about_redis_is_true() {
     let block = block.replace("127.0.0.1:6379", &format!("127.0.0.1:{}", server.port()));
     let ran = Sandbox::new().shell(&format!("set -e\n{block}tollgate peek user-1 gpt-4 --json"));
     assert!(ran.exit == 0 && ran.stdout.contains("\"available\": 59"), "{ran:?}");
-    let keys = format!("{:?}", server.say(&["KEYS", "{staging}*"]));
+    let keys = format!("{:?}", server.command(&["KEYS", "{staging}*"]));
     assert!(keys.contains("{staging}"), "the prefix is in use: {keys}");
 }
 
@@ -74,7 +74,7 @@ fn check_finds_what_cannot_be_read_on_the_server() {
     assert_eq!(tollgate(&server.url(), &["system", "set-defaults", "-l", "rpm:2"]).status.code(), Some(0));
     assert_eq!(tollgate(&server.url(), &["acquire", "me", "gpt", "rpm=1"]).status.code(), Some(0));
     assert_eq!(tollgate(&server.url(), &["check"]).status.code(), Some(0));
-    server.say(&["SET", "{tollgate}b:\u{2}ns\u{2}me\u{3}gpt", ""]);
+    server.command(&["SET", "{tollgate}b:\u{2}ns\u{2}me\u{3}gpt", ""]);
     let checked = tollgate(&server.url(), &["check"]);
     let said = String::from_utf8_lossy(&checked.stdout);
     assert_eq!(checked.status.code(), Some(1), "{checked:?}");
@@ -82,17 +82,17 @@ fn check_finds_what_cannot_be_read_on_the_server() {
 }
 
 #[test]
-fn a_port_where_no_server_listens_is_reported_before_the_time_is_up() {
+fn a_refused_connection_is_reported_before_the_timeout() {
     let port = tollgate_redis_local::Port::reserve();
     let store = format!("redis://127.0.0.1:{}", port.number());
-    // Were it tried for as long as it may take, the test would not end.
+    // If the connection were retried until the timeout, the test would not end.
     let output = tollgate(&store, &["status", "--store-timeout", "1d"]);
     assert_eq!(output.status.code(), Some(4), "{output:?}");
     assert!(String::from_utf8_lossy(&output.stdout).contains("refused"), "{output:?}");
 }
 
 #[test]
-fn a_wrong_password_is_told_without_telling_it() {
+fn a_wrong_password_is_reported_without_showing_it() {
     let server = Server::with(ServerKind::Redis, &["--save", "", "--requirepass", "right"]);
     let output = tollgate(&format!("redis://:{CANARY}@127.0.0.1:{}", server.port()), &["status"]);
     assert!(!output.status.success());

@@ -1,4 +1,4 @@
-//! The reference says what the commands do: it is made from them, or compared with what they write.
+//! The reference is generated from the commands, or compared with their output.
 
 mod support;
 
@@ -11,7 +11,7 @@ fn page(name: &str) -> String {
     std::fs::read_to_string(&path).unwrap_or_else(|why| panic!("{path}: {why}"))
 }
 
-/// The commands of the reference that have none below them, such as `tollgate entity create`.
+/// Returns the commands of the reference without subcommands, such as `tollgate entity create`.
 fn commands() -> Vec<String> {
     let page = page("cli.md");
     let names = page.lines().filter_map(|line| line.strip_prefix("## `")?.strip_suffix('`'));
@@ -25,7 +25,7 @@ fn the_reference_is_what_the_program_prints() {
     let printed = Sandbox::new().tollgate(&["reference"]).stdout;
     assert!(
         printed == page("cli.md"),
-        "docs/reference/cli.md is old; write it anew: cargo run -p tollgate-cli -- reference > docs/reference/cli.md"
+        "docs/reference/cli.md is outdated; generate it: cargo run -p tollgate-cli -- reference > docs/reference/cli.md"
     );
 }
 
@@ -40,18 +40,20 @@ fn every_command_has_an_example() {
     }
 }
 
-/// Lines of examples that were broken where a shell would not go on.
+/// Returns lines of examples that were wrapped where a shell would not continue.
 fn broken_examples(page: &str) -> Vec<&str> {
-    let (mut is_example, mut goes_on, mut broken) = (false, false, Vec::new());
+    let mut is_example = false;
+    let mut continues = false;
+    let mut broken = Vec::new();
     for line in page.lines() {
         if !is_example || !line.starts_with("  ") {
             is_example = matches!(line, "Example:" | "Examples:");
-            goes_on = false;
+            continues = false;
             continue;
         }
-        let is_whole = goes_on || ["  tollgate ", "  ticket="].iter().any(|it| line.starts_with(it));
+        let is_whole = continues || ["  tollgate ", "  ticket="].iter().any(|start| line.starts_with(start));
         broken.extend((!is_whole && line != "  tollgate").then_some(line));
-        goes_on = line.ends_with('\\');
+        continues = line.ends_with('\\');
     }
     broken
 }
@@ -67,12 +69,12 @@ fn examples_can_be_pasted() {
 fn every_command_has_a_section_about_its_json() {
     let json = JsonPage::read(&page("json.md"));
     let missing: Vec<String> = commands().into_iter().filter(|name| !json.has(name)).collect();
-    assert!(missing.is_empty(), "docs/reference/json.md says nothing of {missing:#?}");
+    assert!(missing.is_empty(), "docs/reference/json.md has no section for {missing:#?}");
 }
 
 #[test]
 #[cfg(unix)]
-fn commands_write_what_the_page_says() {
+fn commands_write_the_documented_json() {
     let json = JsonPage::read(&page("json.md"));
     let sandbox = Sandbox::new();
     support::furnish::used_for_half_a_year(&sandbox.path().join("limits.db"));

@@ -1,4 +1,4 @@
-//! `tollgate run` in many processes at once: what it promises to shells.
+//! `tollgate run` in many processes at once.
 #![cfg(unix)]
 
 mod support;

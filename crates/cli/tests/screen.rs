@@ -1,4 +1,4 @@
-//! What commands look like on a terminal of 80 columns, be it dark or light.
+//! The output of commands on a terminal of 80 columns, dark or light.
 #![cfg(unix)]
 
 mod support;
@@ -50,7 +50,7 @@ fn everything_fits_and_can_be_read() {
             let faint = faint.split('\u{1b}').next().unwrap_or_default();
             assert!(!faint.contains(char::is_alphanumeric), "{command:?}: {faint:?} is to be read");
         }
-        // What is written over begins anew.
+        // Overwritten text starts a new frame.
         let widest = text.split(['\n', '\r']).map(|line| {
             let line = anstream::adapter::strip_str(line).to_string();
             line.trim_end().chars().count()

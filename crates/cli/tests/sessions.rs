@@ -1,7 +1,7 @@
-//! Whole sessions at a shell: what every command writes, and its exit code.
+//! Whole sessions at a shell: the output of every command, and its exit code.
 //!
-//! Each file in `sessions` is one, in a folder of its own with an empty store. `TOLLGATE_BLESS=1` writes what comes out
-//! into the files in place of what does not fit; read the difference before you keep it.
+//! Each file in `sessions` is one session, in its own directory with an empty store. `TOLLGATE_BLESS=1` writes the actual
+//! output to the files where it differs; read the diff before you commit it.
 #![cfg(unix)]
 
 mod support;

@@ -4,7 +4,7 @@
 
 use std::process::{Command, Output};
 
-/// A store that is gone at the end of the test.
+/// A store that is deleted on drop.
 struct Store(String);
 
 impl Store {
@@ -36,7 +36,7 @@ fn one_command_takes_and_the_next_sees_it() {
     let store = Store(format!("cli-test-{}", std::process::id()));
     let missing = store.run(&["entity", "list"]);
     let why = String::from_utf8_lossy(&missing.stderr).into_owned();
-    assert!(why.contains("is not there yet"), "{why}");
+    assert!(why.contains("does not exist yet"), "{why}");
     store.says(&["system", "set-defaults", "-l", "rpm:60"]);
     let ticket = store.says(&["acquire", "user-1", "gpt-4", "rpm=7"]);
     assert!(store.says(&["peek", "user-1", "gpt-4"]).contains("53"));
@@ -45,7 +45,7 @@ fn one_command_takes_and_the_next_sees_it() {
 }
 
 #[test]
-fn a_name_that_is_none_is_refused() {
+fn an_invalid_name_is_refused() {
     let refused = Store("a/b".into()).run(&["check"]);
     assert!(!refused.status.success());
     assert!(String::from_utf8_lossy(&refused.stderr).contains("is no name of a store"));

@@ -1,4 +1,4 @@
-//! `tollgate top` on a terminal: what it shows, and that the terminal is as it was when it has ended.
+//! `tollgate top` on a terminal: its view, and that the terminal is restored.
 #![cfg(unix)]
 
 mod support;
@@ -123,7 +123,7 @@ fn without_colours_it_is_written_over_all_the_same() {
 }
 
 #[test]
-fn who_waits_is_shown_until_the_wait_ends() {
+fn a_waiter_is_shown_until_its_wait_ends() {
     let mut watched = watch(&["--interval", "100ms"]);
     assert!(watched.picture().contains("0 waiting"));
     // All four slots, until the ticket is settled.

@@ -13,7 +13,7 @@ use tollgate_file::FileStore;
 
 const DAY_US: u64 = 86_400_000_000;
 
-/// Takes for an entity two hours ago, so that the next take writes down what was used then. Answers when.
+/// Acquires for an entity two hours ago, so that the next acquire writes that usage. Returns the time.
 fn take_two_hours_ago(sandbox: &Sandbox, entity: &str) -> Tick {
     let hands = ManualClock::at(Clock::system().now() - Span::from_secs(7_200));
     let store = FileStore::builder(sandbox.path().join("limits.db")).clock(hands.clock());

@@ -46,7 +46,7 @@ fn nothing_is_written(sandbox: &Sandbox, store: &Path) {
     }
 }
 
-/// What is shown is all there is, though none of it was written down.
+/// All usage is shown, although none of it is in a record yet.
 fn all_is_shown(sandbox: &Sandbox) {
     let shown = |line: &str| sandbox.shell(line).stdout;
     let top = shown("tollgate top --once --max 1");
@@ -87,7 +87,7 @@ fn no_view_changes_a_byte_of_shared_memory() {
     drop(limiter);
 }
 
-/// The server counts every change to its data set; reading and expiry are none.
+/// The server counts every change to its data set, without reads and expiry.
 #[cfg(feature = "redis")]
 #[test]
 fn no_view_changes_anything_on_redis() {
@@ -96,7 +96,7 @@ fn no_view_changes_anything_on_redis() {
     let store = RedisStore::builder(server.url()).build().wait().expect("the server is there");
     drop(furnished(Arc::new(store), 1_000));
     let changes = || {
-        let said = server.say(&["INFO", "persistence"]);
+        let said = server.command(&["INFO", "persistence"]);
         said.field("rdb_changes_since_last_save").expect("the server counts changes").to_owned()
     };
     let before = changes();
@@ -113,7 +113,7 @@ fn no_view_changes_anything_on_redis() {
     assert!(summary.contains("\"calls\": 1001"), "{summary}");
 }
 
-/// Usage is one row beside the bucket until its hour is over, and then three records, two of which the next hour adds to.
+/// Usage is one row next to the bucket until its hour is over, and then three records, two of which the next hour adds to.
 #[test]
 fn an_hour_of_an_entity_takes_few_bytes_of_a_file() {
     const USERS: u64 = 2_000;

@@ -1,36 +1,53 @@
-//! Amounts: how much a limit allows and how much a call asks.
+//! Amounts: how much a limit allows and how much a call asks for.
 
 use std::fmt;
 
-/// The largest amount and the largest capacity: 10^15.
+/// The maximum amount and the maximum capacity: 10^15.
 pub const AMOUNT_MAX: u64 = 1_000_000_000_000_000;
 
-/// The capacity of a limit that never refuses.
+/// The capacity of a limit that never denies.
 pub const UNBOUNDED: u64 = u64::MAX;
 
-/// Why a number is no amount.
+/// A number that is not a valid amount.
+///
+/// ```
+/// use tollgate_core::{BadAmount, IntoAmount};
+///
+/// assert_eq!((-1).into_amount(), Err(BadAmount::Negative(-1)));
+/// assert_eq!(0.5.into_amount(), Err(BadAmount::NotWhole(0.5)));
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum BadAmount {
-    /// It is below zero.
+    /// The number is below zero.
     Negative(i128),
-    /// It is above [`AMOUNT_MAX`].
+    /// The number is above [`AMOUNT_MAX`].
     TooLarge(u128),
-    /// It has a fraction, or is infinite, or is not a number.
+    /// The number has a fraction, is infinite, or is NaN.
     NotWhole(f64),
 }
 
-/// Anything that may be an amount: every integer type, and floats that are whole numbers.
+/// Converts a number to an amount: implemented for every integer type, and for floats that are
+/// whole numbers.
 ///
-/// Amounts come from token counters, JSON and command lines, in whatever type those use. Converting here, once,
-/// means that a negative or broken one is refused with its value instead of being wrapped into a huge one.
+/// Amounts come from token counters, JSON and command lines, in different types. A checked
+/// conversion in one place reports a negative or broken amount with its value, instead of wrapping
+/// it to a huge one.
+///
+/// ```
+/// use tollgate_core::IntoAmount;
+///
+/// assert_eq!(1_500u32.into_amount(), Ok(1_500));
+/// assert_eq!(2.0.into_amount(), Ok(2));
+/// ```
 pub trait IntoAmount {
-    /// Returns the amount, or why the value is no amount.
+    /// Returns the amount, or the reason why the value is not an amount.
     ///
     /// # Errors
     ///
-    /// [`BadAmount`] for negative, oversized or fractional values. [`UNBOUNDED`] passes: only a capacity may be
-    /// unbounded, and the caller that takes the amount decides that.
+    /// Returns [`BadAmount`] for negative, oversized or fractional values. [`UNBOUNDED`] is
+    /// accepted: only a capacity may be unbounded, and the function that takes the amount decides
+    /// that.
     fn into_amount(self) -> Result<u64, BadAmount>;
 }
 
@@ -97,7 +114,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_integer_type_is_an_amount() {
+    fn every_integer_type_converts_to_an_amount() {
         assert_eq!(5u8.into_amount(), Ok(5));
         assert_eq!(5usize.into_amount(), Ok(5));
         assert_eq!(5i64.into_amount(), Ok(5));
@@ -106,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_amount_says_why() {
+    fn an_invalid_amount_is_refused_with_the_reason() {
         assert_eq!((-1i32).into_amount(), Err(BadAmount::Negative(-1)));
         assert_eq!((AMOUNT_MAX + 1).into_amount(), Err(BadAmount::TooLarge(u128::from(AMOUNT_MAX) + 1)));
         assert_eq!(u128::MAX.into_amount(), Err(BadAmount::TooLarge(u128::MAX)));

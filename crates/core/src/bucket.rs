@@ -1,4 +1,4 @@
-//! A bucket: the state of all limits that share one key. The unit of atomicity.
+//! Buckets: the state of all limits that share one key, which is the unit of atomicity.
 
 use std::borrow::Cow;
 
@@ -9,8 +9,23 @@ use crate::{
 
 /// The state of all limits that share one key, as of one instant.
 ///
-/// The instant never goes back: a clock that does is answered as of the last use, which mints nothing, and
-/// time stands still until the clock has caught up.
+/// The instant never goes back. If a caller's clock does, the bucket answers as of its last use:
+/// nothing is added, and time stands still until that clock has caught up.
+///
+/// ```
+/// use tollgate_core::{Bucket, Limit, Limits, Span, Take, Tick, demand};
+///
+/// let limits = Limits::new([Limit::per_second("rps", 2)])?;
+/// let costs = limits.costs(&demand! { rps: 1 })?;
+/// let mut bucket = Bucket::fresh(&limits, Tick::ZERO);
+/// for _ in 0..2 {
+///     bucket.take(&limits, Tick::ZERO, &Take::of(&costs)).expect("two fit");
+/// }
+/// assert!(bucket.take(&limits, Tick::ZERO, &Take::of(&costs)).is_err());
+/// let later = Tick::ZERO + Span::from_millis(500);
+/// assert_eq!(bucket.peek(&limits, later)[0].available(), 1);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Debug, PartialEq)]
 pub struct Bucket {
     stamp: Tick,
@@ -19,46 +34,84 @@ pub struct Bucket {
 
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum States {
-    /// Whenever the limits and what happened to them allow it.
+    /// One credit for each limit; used whenever the limits and their states allow it.
     Plain(Credits),
-    /// One for each limit.
+    /// One state for each limit.
     General(Box<[State]>),
 }
 
-/// Who holds what was taken of a resource, and until when unless the holder is renewed.
+/// The holder of a resource, with the instant at which its hold expires unless it is renewed.
+///
+/// ```
+/// use tollgate_core::{Bucket, Holder, Limit, Limits, Take, Tick, demand};
+///
+/// let limits = Limits::new([Limit::resource("slots", 1)])?;
+/// let costs = limits.costs(&demand! { slots: 1 })?;
+/// let mut bucket = Bucket::fresh(&limits, Tick::ZERO);
+/// let holder = Holder { id: 7, expires: Tick::from_secs(30) };
+/// bucket.take(&limits, Tick::ZERO, &Take { costs: &costs, holder: Some(holder) })
+///     .expect("the slot is free");
+/// // The holder dies without a release: its slot is free again when the hold expires.
+/// assert!(!bucket.fits(&limits, Tick::from_secs(29), &costs));
+/// assert!(bucket.fits(&limits, Tick::from_secs(30), &costs));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Holder {
-    /// Unique among all holders.
+    /// The id, unique among all holders.
     pub id: u128,
-    /// When the hold ends by itself.
+    /// The instant at which the hold expires.
     pub expires: Tick,
 }
 
-/// A demand to take.
+/// The arguments of [`Bucket::take`]: costs, and the holder of the resources among them.
+///
+/// ```
+/// use tollgate_core::{Bucket, Limit, Limits, Take, Tick, demand};
+///
+/// let limits = Limits::new([Limit::per_minute("rpm", 10)])?;
+/// let costs = limits.costs(&demand! { rpm: 3 })?;
+/// let mut bucket = Bucket::fresh(&limits, Tick::ZERO);
+/// assert_eq!(bucket.take(&limits, Tick::from_secs(1), &Take::of(&costs)), Ok(Tick::from_secs(1)));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Debug)]
 pub struct Take<'a> {
-    /// What of which limit.
+    /// The amount to take from each limit.
     pub costs: &'a Costs,
-    /// Who holds the resources; `None` for one who is sure to give them back.
+    /// The holder of the resources; `None` if the caller is sure to release them.
     pub holder: Option<Holder>,
 }
 
-/// What came of something that was taken: how much of it was really used.
+/// The actual usage of a reservation, for [`Bucket::settle`].
+///
+/// ```
+/// use tollgate_core::{Bucket, Limit, Limits, Take, Tick, Usage, demand};
+///
+/// let limits = Limits::new([Limit::per_minute("tpm", 1_000)])?;
+/// let reserved = limits.costs(&demand! { tpm: 400 })?;
+/// let mut bucket = Bucket::fresh(&limits, Tick::ZERO);
+/// let at = bucket.take(&limits, Tick::ZERO, &Take::of(&reserved)).expect("400 fit");
+/// let usage = Usage { at, reserved: &reserved, used: &[250], holder: None };
+/// bucket.settle(&limits, Tick::ZERO, &usage);
+/// assert_eq!(bucket.peek(&limits, Tick::ZERO)[0].available(), 750);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Debug)]
 pub struct Usage<'a> {
-    /// When it was taken, as [`Bucket::take`] said.
+    /// When it was taken, as [`Bucket::take`] returned it.
     pub at: Tick,
-    /// What was taken.
+    /// The costs that were taken.
     pub reserved: &'a Costs,
-    /// What was used of each limit, in the order of the limits, be it that nothing was taken of it. Resources are
-    /// given back whatever it says.
+    /// The amount used of each limit, in the order of the limits, also of limits that nothing was
+    /// taken from. Resources are released whatever it is.
     pub used: &'a [u64],
-    /// Who held the resources.
+    /// The id of the holder of the resources.
     pub holder: Option<u128>,
 }
 
 impl<'a> Take<'a> {
-    /// Takes `costs` for a caller that is sure to give resources back.
+    /// Takes `costs` for a caller that is sure to release resources.
     pub fn of(costs: &'a Costs) -> Take<'a> {
         Take { costs, holder: None }
     }
@@ -67,7 +120,7 @@ impl<'a> Take<'a> {
 impl Usage<'_> {
     fn settle_one(&self, index: usize, limit: &Limit, state: &mut State, now: Tick) {
         let reserved = self.reserved.amount(index);
-        // A resource is given back whatever was used of it.
+        // A resource is released whatever was used of it.
         let used = if limit.is_resource() { 0 } else { self.used[index] };
         if used < reserved {
             state.refund(limit, self.at, now, reserved - used, self.holder);
@@ -76,7 +129,7 @@ impl Usage<'_> {
         }
     }
 
-    /// Whether more was used of any limit than was taken.
+    /// Returns true if more was used of any limit than was taken.
     #[inline]
     pub fn is_over(&self) -> bool {
         self.used.iter().zip(self.reserved.amounts()).any(|(used, reserved)| used > reserved)
@@ -84,7 +137,7 @@ impl Usage<'_> {
 }
 
 impl Bucket {
-    /// A bucket of which nothing was used.
+    /// Returns the bucket of unused limits, as of `now`.
     pub fn fresh(limits: &Limits, now: Tick) -> Bucket {
         let states = match limits.plain() {
             Some(rules) => States::Plain(rules.fresh()),
@@ -93,19 +146,19 @@ impl Bucket {
         Bucket { stamp: now, states }
     }
 
-    /// The instant the bucket is as of.
+    /// Returns the instant that the bucket is as of.
     pub fn stamp(&self) -> Tick {
         self.stamp
     }
 
-    /// A bucket with these states, one for each limit.
+    /// Creates a bucket with these states, one for each limit.
     pub(crate) fn of_states(limits: &Limits, stamp: Tick, states: Box<[State]>) -> Bucket {
         let mut bucket = Bucket { stamp, states: States::General(states) };
         bucket.change(limits, |_| ());
         bucket
     }
 
-    /// A bucket with these credits.
+    /// Creates a bucket with these credits.
     pub(crate) fn plain(stamp: Tick, credits: Credits) -> Bucket {
         Bucket { stamp, states: States::Plain(credits) }
     }
@@ -122,10 +175,12 @@ impl Bucket {
         }
     }
 
-    /// Changes the states one by one, and makes them plain again if they can be.
+    /// Lets `change` update the states, and converts them back to plain credits if that is
+    /// possible.
     fn change<R>(&mut self, limits: &Limits, change: impl FnOnce(&mut [State]) -> R) -> R {
         let mut states: Box<[State]> = match &mut self.states {
-            // A custom rule may panic: then the states are still there, as they were.
+            // A custom rule may panic: `self` keeps the original states until `change` has
+            // returned.
             States::General(states) if limits.have_custom() => states.clone(),
             States::General(states) => std::mem::take(states),
             States::Plain(_) => {
@@ -140,11 +195,12 @@ impl Bucket {
         result
     }
 
-    /// Takes all of it, or nothing. Answers when it was taken, which a refund will want to know.
+    /// Takes all costs, or nothing. Returns the instant at which they were taken, which a refund
+    /// needs.
     ///
     /// # Errors
     ///
-    /// [`Denial`] with the status of every limit; the bucket is as it was.
+    /// Returns a [`Denial`] with the status of every limit; the bucket is unchanged.
     #[allow(
         clippy::result_large_err,
         reason = "a denial is a value, and allocates nothing for up to 8 limits"
@@ -156,31 +212,35 @@ impl Bucket {
         Err(self.denial(limits, now, take.costs))
     }
 
-    /// Takes `costs` if the bucket is plain and they fit, which is the common case; otherwise does nothing, and
-    /// [`take`](Bucket::take) knows more.
+    /// Takes `costs` if the bucket is plain and they fit, which is the common case. Otherwise
+    /// changes nothing and returns `None`; the caller then uses [`take`](Bucket::take).
+    // Hidden: the fast path of sibling crates.
+    #[doc(hidden)]
     #[inline(always)]
     pub fn take_plain(&mut self, limits: &Limits, now: Tick, costs: &SmallCosts) -> Option<Tick> {
         let (States::Plain(credits), Some(rules)) = (&mut self.states, limits.plain()) else { return None };
-        if !rules.take_few(credits, now.since(self.stamp).as_micros(), costs.amounts()) {
+        if !rules.take_small(credits, now.since(self.stamp).as_micros(), costs.amounts()) {
             return None;
         }
         self.stamp = now.max(self.stamp);
         Some(self.stamp)
     }
 
-    /// Returns whether [`take_plain`](Bucket::take_plain) would take `costs` at `now`.
+    /// Returns true if [`take_plain`](Bucket::take_plain) would take `costs` at `now`.
+    // Hidden: the fast path of sibling crates.
+    #[doc(hidden)]
     #[inline(always)]
     pub fn fits_plain(&self, limits: &Limits, now: Tick, costs: &SmallCosts) -> bool {
         match (&self.states, limits.plain()) {
             (States::Plain(credits), Some(rules)) => {
-                rules.fits_few(credits, now.since(self.stamp).as_micros(), costs.amounts())
+                rules.fits_small(credits, now.since(self.stamp).as_micros(), costs.amounts())
             }
             _ => false,
         }
     }
 
-    /// Whether all of `costs` fits at `now`; [`commit`](Bucket::commit) then takes it. In two halves, so that a
-    /// chain can ask every bucket before it takes from any.
+    /// Returns true if all of `costs` fit at `now`; [`commit`](Bucket::commit) then takes them. The
+    /// two steps are separate so that a chain can check every bucket before it takes from any.
     #[inline(always)]
     pub fn fits(&self, limits: &Limits, now: Tick, costs: &Costs) -> bool {
         match (&self.states, limits.plain(), costs.inline()) {
@@ -191,7 +251,8 @@ impl Bucket {
         }
     }
 
-    /// Takes what was found to [fit](Bucket::fits) at the same instant. Answers when it was taken.
+    /// Takes costs that [fit](Bucket::fits) at the same instant. Returns the instant at which they
+    /// were taken.
     #[inline(always)]
     pub fn commit(&mut self, limits: &Limits, now: Tick, take: &Take<'_>) -> Tick {
         match (&mut self.states, limits.plain(), take.costs.inline()) {
@@ -207,8 +268,8 @@ impl Bucket {
     #[inline(never)]
     fn fits_each(&self, limits: &Limits, now: Tick, costs: &Costs) -> bool {
         let now = now.max(self.stamp);
-        let mut rows = limits.iter().zip(costs.amounts()).enumerate();
-        rows.all(|(index, (limit, cost))| {
+        let mut parts = limits.iter().zip(costs.amounts()).enumerate();
+        parts.all(|(index, (limit, cost))| {
             *cost == 0 || self.state(limits, index).fits(limit, self.stamp, now, *cost)
         })
     }
@@ -224,18 +285,18 @@ impl Bucket {
         });
     }
 
-    /// Why `costs` does not fit, and when it would.
+    /// Returns the denial of `costs`: the status of every limit, and when the costs will fit.
     #[cold]
     pub fn denial(&self, limits: &Limits, now: Tick, costs: &Costs) -> Denial {
         let then = now.max(self.stamp);
-        let rows = InlineVec::from_fn(limits.len(), |index| {
+        let statuses = InlineVec::from_fn(limits.len(), |index| {
             self.state(limits, index).status(&limits[index], self.stamp, then, costs.amount(index))
         });
-        let ready = rows.iter().fold(Ready::Now, |latest, row| latest.later(row.ready));
-        Denial { limits: limits.clone(), now, rows, ready, claimed: 0, ahead: 0 }
+        let ready = statuses.iter().fold(Ready::Now, |latest, status| latest.later(status.ready));
+        Denial { limits: limits.clone(), now, statuses, ready, claimed: 0, ahead: 0 }
     }
 
-    /// When `costs` will fit. They may be more than the capacities, as a sum over a queue is.
+    /// Returns when `costs` will fit. They may exceed the capacities, as a sum over a queue does.
     pub fn ready(&self, limits: &Limits, now: Tick, costs: &Costs) -> Ready {
         let now = now.max(self.stamp);
         let ready = |index: usize| {
@@ -244,7 +305,7 @@ impl Bucket {
         (0..limits.len()).map(ready).fold(Ready::Now, Ready::later)
     }
 
-    /// Which limits do not admit `costs` at `now`, and which of them will take longest.
+    /// Returns the limits that do not admit `costs` at `now`, and which of them take longest.
     pub fn shortage(&self, limits: &Limits, now: Tick, costs: &Costs) -> Shortage {
         let now = now.max(self.stamp);
         let ready = |index: usize| {
@@ -254,7 +315,7 @@ impl Bucket {
         (0..limits.len()).map(ready).filter(|(_, ready)| *ready != Ready::Now).collect()
     }
 
-    /// How every limit stands, without changing anything.
+    /// Returns the status of every limit, without changing the bucket.
     pub fn peek(&self, limits: &Limits, now: Tick) -> Vec<Status> {
         let then = now.max(self.stamp);
         let status = |(index, limit): (usize, &Limit)| {
@@ -264,21 +325,23 @@ impl Bucket {
         limits.iter().enumerate().map(status).collect()
     }
 
-    /// One bit for each limit, by its place, that has something to remark at `now`: a
-    /// [shadow](crate::LimitBuilder::shadow) limit that is in debt, where an enforced one would have refused, or
-    /// more in use than the [soft](crate::LimitBuilder::soft) level.
-    pub fn remarks(&self, limits: &Limits, now: Tick) -> u32 {
-        if !limits.have_remarks() {
+    /// Returns one bit for each limit, by its index, that has a warning at `now`: a
+    /// [shadow](crate::LimitBuilder::shadow) limit that is in debt, where an enforced one would
+    /// have denied, or a limit of which more than the [soft](crate::LimitBuilder::soft) level is in
+    /// use.
+    pub fn warnings(&self, limits: &Limits, now: Tick) -> u32 {
+        if !limits.may_warn() {
             return 0;
         }
         let now = now.max(self.stamp);
-        let is_remarkable = |(index, limit): &(usize, &Limit)| {
-            limit.has_remarks() && self.state(limits, *index).is_remarkable(limit, self.stamp, now)
+        let has_warning = |(index, limit): &(usize, &Limit)| {
+            limit.may_warn() && self.state(limits, *index).has_warning(limit, self.stamp, now)
         };
-        limits.iter().enumerate().filter(is_remarkable).fold(0, |bits, (index, _)| bits | 1 << index)
+        limits.iter().enumerate().filter(has_warning).fold(0, |bits, (index, _)| bits | 1 << index)
     }
 
-    /// Gives back what was not used, takes what was used beyond, and frees all resources.
+    /// Corrects a reservation to what was used: refunds the rest, charges the excess, and releases
+    /// all resources.
     #[inline]
     pub fn settle(&mut self, limits: &Limits, now: Tick, usage: &Usage<'_>) {
         let elapsed = now.since(self.stamp).as_micros();
@@ -294,8 +357,12 @@ impl Bucket {
         self.stamp = now.max(self.stamp);
     }
 
-    /// As [`settle`](Bucket::settle), straight from packed costs, for the common case: `false`, with nothing changed, if
-    /// it is not. There is no time to say, because what is plain can be given back [at any](Limits::refunds_ignore_time).
+    /// Settles packed costs like [`settle`](Bucket::settle) if the bucket is plain and nothing was
+    /// used in excess, which is the common case. Otherwise returns false and changes nothing. It
+    /// needs no time, because refunds of plain limits do not [depend on
+    /// it](Limits::refunds_ignore_time).
+    // Hidden: the fast path of sibling crates.
+    #[doc(hidden)]
     #[inline]
     pub fn settle_packed(&mut self, limits: &Limits, packed: &Packed, used: &[u64; 4]) -> bool {
         let (States::Plain(credits), Some(rules)) = (&mut self.states, limits.plain()) else { return false };
@@ -313,14 +380,14 @@ impl Bucket {
         });
     }
 
-    /// As [`settle`](Bucket::settle), for usage that is counted in other limits than those now in force: it is
-    /// carried over by name, and what is no longer limited is left out.
+    /// Settles like [`settle`](Bucket::settle) usage that was reserved under other limits than the
+    /// bucket has now: maps it by name, and drops usage of limits that no longer exist.
     #[inline]
     pub fn settle_counted_in(&mut self, counted_in: &Limits, limits: &Limits, now: Tick, usage: &Usage<'_>) {
-        if counted_in.same(limits) || limits.has_places_of(counted_in) {
+        if counted_in.same(limits) || limits.same_layout(counted_in) {
             return self.settle(limits, now, usage);
         }
-        let reserved = usage.reserved.moved(counted_in, limits);
+        let reserved = usage.reserved.remapped(counted_in, limits);
         let mut used = InlineVec::new(limits.len());
         for (limit, amount) in counted_in.iter().zip(usage.used) {
             if let Some(index) = limits.index(limit.name()) {
@@ -330,8 +397,8 @@ impl Bucket {
         self.settle(limits, now, &Usage { reserved: &reserved, used: &used, ..usage.clone() })
     }
 
-    /// Gives credit that no call had taken: debt is repaid first, and no limit becomes more than full. Resources are
-    /// left alone, because only the holder of one can give it back.
+    /// Adds credit that no call had taken: repays debt first, and fills no limit beyond its
+    /// capacity. Leaves resources unchanged, because only their holders can release them.
     pub fn top_up(&mut self, limits: &Limits, now: Tick, credit: &Costs) {
         let (then, now) = (self.stamp, now.max(self.stamp));
         self.change(limits, |states| {
@@ -343,7 +410,7 @@ impl Bucket {
         self.stamp = now;
     }
 
-    /// Brings it to `now`: what it says about later times is the same, and it is not asked about earlier ones any more.
+    /// Brings the bucket to `now`. Results for later instants do not change.
     pub fn advance(&mut self, limits: &Limits, now: Tick) {
         if now <= self.stamp {
             return;
@@ -355,7 +422,8 @@ impl Bucket {
         self.stamp = now;
     }
 
-    /// Makes a holder expire later. `false` if it has expired already: what it held may be another holder's.
+    /// Extends the hold of `holder`. Returns false if it has expired: another holder may have its
+    /// share by now.
     pub fn renew(&mut self, limits: &Limits, now: Tick, holder: Holder) -> bool {
         let now = now.max(self.stamp);
         let States::General(_) = &self.states else { return false };
@@ -367,15 +435,15 @@ impl Bucket {
         })
     }
 
-    /// Drops holders that have expired, and says how many.
+    /// Drops expired holders, and returns how many.
     pub fn expire(&mut self, limits: &Limits, now: Tick) -> usize {
         let now = now.max(self.stamp);
         let States::General(_) = &self.states else { return 0 };
         self.change(limits, |states| states.iter_mut().map(|state| state.expire(now)).sum())
     }
 
-    /// Drops what is held by holders that `keep` does not want, and returns how many they were: for stores that can see
-    /// that a holder is gone.
+    /// Drops the holders for whose ids `keep` returns false, and returns how many: for stores that
+    /// detect that a holder has died.
     pub fn retain_holders(
         &mut self,
         limits: &Limits,
@@ -393,14 +461,14 @@ impl Bucket {
         })
     }
 
-    /// Lets holders that have expired hold on until `until` if `lives` says so: for stores that can see that a holder
-    /// is there though it was not renewed, whatever the clocks say.
+    /// Extends expired holders until `until` if `is_alive` returns true for their ids: for stores
+    /// that detect that a holder is alive although it was not renewed in time by the store's clock.
     pub fn revive_holders(
         &mut self,
         limits: &Limits,
         now: Tick,
         until: Tick,
-        mut lives: impl FnMut(u128) -> bool,
+        mut is_alive: impl FnMut(u128) -> bool,
     ) {
         let (now, States::General(states)) = (now.max(self.stamp), &mut self.states) else { return };
         if !states.iter().any(|state| state.has_expired_holders(now)) {
@@ -408,40 +476,41 @@ impl Bucket {
         }
         let until = until.max(now);
         self.change(limits, |states| {
-            states.iter_mut().for_each(|state| state.revive_holders(now, until, &mut lives));
+            states.iter_mut().for_each(|state| state.revive_holders(now, until, &mut is_alive));
         });
     }
 
-    /// Frees all resources, whichever holders have them: for a copy of a bucket whose holders are all of another
-    /// process.
+    /// Releases all resources of all holders: for a copy of a bucket whose holders all belong to
+    /// another process.
     pub fn free_resources(&mut self, limits: &Limits) {
         if !limits.have_resources() {
             return;
         }
         self.change(limits, |states| {
-            let held = limits.iter().zip(states).filter(|(limit, _)| limit.is_resource());
-            held.for_each(|(limit, state)| *state = State::fresh(limit));
+            let resources = limits.iter().zip(states).filter(|(limit, _)| limit.is_resource());
+            resources.for_each(|(limit, state)| *state = State::fresh(limit));
         });
     }
 
-    /// Whether it says nothing at `now` that a fresh bucket would not say, so that it may be forgotten.
+    /// Returns true if the bucket equals a fresh one from `now` on, so that a store may drop it.
     pub fn is_fresh(&self, limits: &Limits, now: Tick) -> bool {
         let is_fresh =
             |(index, limit): (usize, &Limit)| self.state(limits, index).is_fresh(limit, self.stamp, now);
-        // Before its own stamp it cannot tell: a fresh one would be as of an earlier time.
+        // Before its stamp the bucket is not comparable: a fresh one would be as of an earlier
+        // instant.
         now >= self.stamp && limits.iter().enumerate().all(is_fresh)
     }
 
-    /// The bucket under changed limits: states are carried over by name, new names start fresh.
+    /// Converts the bucket to changed limits: carries states over by name; new names start fresh.
     pub fn adopt(&mut self, old: &Limits, new: &Limits, now: Tick) {
         let (then, now) = (self.stamp, now.max(self.stamp));
         let mut adopted = Bucket::fresh(new, now);
         adopted.change(new, |states| {
             for (index, limit) in old.iter().enumerate() {
-                let Some(place) = new.index(limit.name()) else { continue };
+                let Some(new_index) = new.index(limit.name()) else { continue };
                 let mut state = self.state(old, index).into_owned();
                 state.advance(limit, then, now);
-                states[place] = state.adopt(limit, &new[place], now);
+                states[new_index] = state.adopt(limit, &new[new_index], now);
             }
         });
         *self = adopted;

@@ -1,19 +1,55 @@
-//! Calendars: the edges at which a quota is full again.
+//! Calendars: the instants at which a quota resets.
 
 use std::fmt;
 use std::sync::Arc;
 
 use crate::Tick;
 
-/// Where the edges of a calendar lie. A pure function of time: the same `after` always has the same answer.
+/// Returns the edges of a calendar. Implementations are pure: the same `after` always has the same
+/// result.
+///
+/// ```
+/// use tollgate_core::{Calendar, Edges, Tick};
+///
+/// /// An edge at every full second.
+/// struct Seconds;
+///
+/// impl Edges for Seconds {
+///     fn next_edge(&self, after: Tick) -> Option<Tick> {
+///         Some(Tick::from_secs(after.as_micros() / 1_000_000 + 1))
+///     }
+/// }
+///
+/// let calendar = Calendar::new("every second", Seconds);
+/// assert_eq!(calendar.next_edge(Tick::from_millis(1_500)), Tick::from_secs(2));
+/// ```
 pub trait Edges: Send + Sync + 'static {
-    /// Returns the first edge later than `after`, or `None` if there are no more.
+    /// Returns the first edge later than `after`, or `None` if there is no later edge.
     fn next_edge(&self, after: Tick) -> Option<Tick>;
 }
 
-/// A calendar with the text it was written as, such as `0 0 * * * Europe/Berlin`.
+/// A calendar with the text that describes it, such as `0 0 * * * Europe/Berlin`.
 ///
-/// Core knows no time zones; the crate `tollgate-calendar` makes calendars from cron expressions.
+/// Core has no time zones; the crate `tollgate-calendar` makes calendars from cron expressions.
+///
+/// ```
+/// use tollgate_core::{Calendar, Edges, Limit, Tick};
+///
+/// /// One edge, at the end of a trial period.
+/// struct TrialEnd(Tick);
+///
+/// impl Edges for TrialEnd {
+///     fn next_edge(&self, after: Tick) -> Option<Tick> {
+///         Some(self.0).filter(|end| *end > after)
+///     }
+/// }
+///
+/// let trial = Calendar::new("trial", TrialEnd(Tick::from_secs(86_400)));
+/// assert_eq!(trial.next_edge(Tick::from_secs(86_400)), Tick::MAX);
+/// let limit = Limit::quota("tokens", 1_000, trial).build()?;
+/// assert_eq!(limit.to_string(), "tokens: 1000 until the next edge of trial");
+/// # Ok::<(), tollgate_core::LimitError>(())
+/// ```
 #[derive(Clone)]
 pub struct Calendar {
     text: Arc<str>,
@@ -21,20 +57,21 @@ pub struct Calendar {
 }
 
 impl Calendar {
-    /// A calendar that is written as `text` and has these edges. Calendars with the same text must have the
-    /// same edges.
+    /// Creates a calendar that `text` describes. Calendars with the same text compare equal, so
+    /// they must have the same edges.
     pub fn new(text: &str, edges: impl Edges) -> Calendar {
         Calendar { text: text.into(), edges: Arc::new(edges) }
     }
 
-    /// What the calendar was written as.
+    /// Returns the text that describes the calendar.
     pub fn text(&self) -> &str {
         &self.text
     }
 
-    /// Returns the first edge later than `after`; [`Tick::MAX`] if there are no more.
+    /// Returns the first edge later than `after`, or [`Tick::MAX`] if there is no later edge.
     pub fn next_edge(&self, after: Tick) -> Tick {
-        // An edge that is not later would loop for ever, so it counts as none.
+        // A caller that walks from edge to edge would loop forever on an edge that is not later
+        // than `after`.
         self.edges.next_edge(after).filter(|edge| *edge > after).unwrap_or(Tick::MAX)
     }
 }

@@ -1,22 +1,47 @@
-//! Chains: several buckets, all or nothing.
+//! Chains: several buckets that a demand takes from together, or not at all.
 
 use crate::{Bucket, Costs, Denial, Holder, Limits, Take, Tick};
 
-/// One bucket of a chain, with what is to be taken of it.
+/// One bucket of a chain, with the costs to take from it. See [`take_all`] for an example.
 pub struct Link<'a> {
-    /// Its limits.
+    /// The limits of the bucket.
     pub limits: &'a Limits,
     /// The bucket.
     pub bucket: &'a mut Bucket,
-    /// What to take.
+    /// The costs to take.
     pub costs: &'a Costs,
 }
 
-/// Takes from every bucket of the chain, or from none. On success, reports to `taken` when, for each link in order.
+/// Takes from every bucket of the chain, or from none of them. Calls `taken` with the index of each
+/// link and the instant its costs were taken, in order.
 ///
 /// # Errors
 ///
-/// The denial of every bucket, in order, if any of them refuses. No bucket has changed.
+/// Returns the denial of every bucket, in order, if any of them denies. No bucket has changed.
+///
+/// # Examples
+///
+/// ```
+/// use tollgate_core::{Bucket, Limit, Limits, Link, Tick, demand, take_all};
+///
+/// let user = Limits::new([Limit::per_minute("rpm", 10)])?;
+/// let team = Limits::new([Limit::per_minute("rpm", 1)])?;
+/// let costs = user.costs(&demand! { rpm: 1 })?;
+/// let mut buckets = [Bucket::fresh(&user, Tick::ZERO), Bucket::fresh(&team, Tick::ZERO)];
+///
+/// let mut take = || {
+///     let [user_bucket, team_bucket] = &mut buckets;
+///     let mut chain = [
+///         Link { limits: &user, bucket: user_bucket, costs: &costs },
+///         Link { limits: &team, bucket: team_bucket, costs: &costs },
+///     ];
+///     take_all(&mut chain, Tick::ZERO, None, |_, _| {})
+/// };
+/// assert!(take().is_ok());
+/// assert_eq!(take().unwrap_err().len(), 2);
+/// assert_eq!(buckets[0].peek(&user, Tick::ZERO)[0].available(), 9);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 pub fn take_all(
     chain: &mut [Link<'_>],
     now: Tick,

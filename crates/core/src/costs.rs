@@ -3,40 +3,57 @@
 use crate::inline_vec::INLINE;
 use crate::{InlineVec, Limits};
 
-/// How many limits are few: what most sets have.
-pub(crate) const FEW: usize = 4;
+/// The number of limits that [`SmallCosts`] and [`Packed`] support. Most sets have no more.
+pub(crate) const SMALL: usize = 4;
 
-/// Where it is written down what a demand takes of each limit, by its place in the set.
+/// Receives the amounts that a demand takes, each with the index of its limit in the set.
+// Hidden: it only lets `Limits::resolve_into` write both `Costs` and `SmallCosts`.
+#[doc(hidden)]
 pub trait CostSink {
-    /// Whether something is taken of the limit at `index`, be it 0.
+    /// Returns true if the limit at `index` has an amount, even if that amount is 0.
     fn takes(&self, index: usize) -> bool;
 
-    /// Takes `amount` of the limit at `index` without its having been named.
+    /// Records `amount` for the limit at `index`, which the demand did not name.
     fn take(&mut self, index: usize, amount: u64);
 
-    /// Takes `amount` of the limit at `index`, which was named.
+    /// Records `amount` for the limit at `index`, which the demand named.
     fn take_explicit(&mut self, index: usize, amount: u64);
 }
 
-/// What a demand takes of each limit, by its place in the set.
+/// The amounts that a demand takes, by the index of each limit in its set.
+///
+/// ```
+/// use std::time::Duration;
+/// use tollgate_core::{Limit, Limits, demand};
+///
+/// let limits = Limits::new([
+///     Limit::calls(100, Duration::from_secs(60)),
+///     Limit::per_minute("tpm", 1_000),
+/// ])?;
+/// let costs = limits.costs(&demand! { tpm: 400 })?;
+/// assert_eq!(costs.amounts(), [1, 400]);
+/// assert!(costs.is_explicit(1) && !costs.is_explicit(0));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Costs {
     amounts: InlineVec<u64>,
-    /// One bit for each place, of which there may be more than 32.
+    /// One bit for each limit that has an amount. A bucket can have 33 limits, so 32 bits do not
+    /// suffice.
     taken: u64,
     explicit: u64,
     is_of_child: bool,
 }
 
 impl Costs {
-    /// Takes nothing of `limits` limits.
+    /// Returns costs that take nothing from `limits` limits.
     #[inline(always)]
     pub fn none(limits: usize) -> Costs {
         Costs { amounts: InlineVec::new(limits), taken: 0, explicit: 0, is_of_child: false }
     }
 
-    /// The same costs with so much of the [cooldown](crate::Limit::cooldown) of `limits`, which no demand can name; as
-    /// they are if `limits` have no cooldown.
+    /// Sets the amount of the [cooldown](crate::Limit::cooldown) of `limits`, which no demand can
+    /// name. Returns the costs unchanged if `limits` have no cooldown.
     #[must_use]
     pub fn of_cooldown(mut self, limits: &Limits, amount: u64) -> Costs {
         if let Some(index) = limits.iter().position(crate::Limit::is_cooldown) {
@@ -45,67 +62,70 @@ impl Costs {
         self
     }
 
-    /// The same costs for a call that another bucket further down is charged for: usage counts it as made by a child.
+    /// Marks the costs as those of a call that a bucket of a child entity is charged for as well:
+    /// usage reports count it as made by a child.
     #[must_use]
     pub fn of_child(mut self) -> Costs {
         self.is_of_child = true;
         self
     }
 
-    /// Whether a child made the call, so that another bucket is charged for it as well.
+    /// Returns true if a child made the call, so that another bucket is charged for it as well.
     #[inline]
     pub fn is_of_child(&self) -> bool {
         self.is_of_child
     }
 
-    /// How many limits it is for.
+    /// Returns the number of limits.
     #[inline]
     pub fn len(&self) -> usize {
         self.amounts.len()
     }
 
-    /// Whether it is for no limit at all.
+    /// Returns true if there are no limits.
     pub fn is_empty(&self) -> bool {
         self.amounts.is_empty()
     }
 
-    /// How much it takes of the limit at `index`; 0 if it leaves it alone.
+    /// Returns the amount for the limit at `index`; 0 if the demand does not take from it.
     #[inline]
     pub fn amount(&self, index: usize) -> u64 {
         self.amounts[index]
     }
 
-    /// All amounts, in the order of the limits.
+    /// Returns all amounts, in the order of the limits.
     #[inline]
     pub fn amounts(&self) -> &[u64] {
         &self.amounts
     }
 
-    /// All amounts in places of fixed size, if there are no more than those.
+    /// Returns all amounts as an array if there are at most [`INLINE`] limits.
     #[inline(always)]
     pub(crate) fn inline(&self) -> Option<&[u64; INLINE]> {
         self.amounts.inline()
     }
 
-    /// Whether it takes of the limit at `index`, be it 0.
+    /// Returns true if the limit at `index` has an amount, even if that amount is 0.
     #[inline(always)]
     pub fn takes(&self, index: usize) -> bool {
         self.taken >> index & 1 == 1
     }
 
-    /// One bit for each limit, by its place, that more than nothing is taken of.
+    /// Returns one bit for each limit, by its index, whose amount is above 0.
     pub fn mask(&self) -> u64 {
         let amounts = self.amounts().iter().enumerate();
         amounts.filter(|(_, amount)| **amount > 0).fold(0, |mask, (index, _)| mask | 1 << index)
     }
 
-    /// Whether the demand named the limit at `index`, rather than taking of it without a word.
+    /// Returns true if the demand named the limit at `index`; false if it takes from that limit
+    /// implicitly.
     #[inline]
     pub fn is_explicit(&self, index: usize) -> bool {
         self.explicit >> index & 1 == 1
     }
 
-    /// Only what the demand named, with nothing of the calls and resources that a demand takes one of otherwise.
+    /// Returns only the amounts that the demand named, without the implicit 1 of call limits and
+    /// resources.
     #[must_use]
     pub fn named(&self) -> Costs {
         let mut named = Costs { is_of_child: self.is_of_child, ..Costs::none(self.len()) };
@@ -123,45 +143,53 @@ impl Costs {
         self.taken |= other.taken;
     }
 
-    /// Takes the amounts of `other` off again.
+    /// Subtracts the amounts of `other`.
     pub fn sub(&mut self, other: &Costs) {
         for (sum, amount) in self.amounts.iter_mut().zip(other.amounts()) {
             *sum = sum.saturating_sub(*amount);
         }
     }
 
-    /// The same costs for limits in other places: by name, leaving out what is no longer there, and what has
-    /// become a resource or ceased to be one, because only a resource is given back.
+    /// Returns the same costs for the limits `to`, matched by name. Amounts are dropped for limits
+    /// that `to` does not have, and for limits that became a resource or ceased to be one, because
+    /// only a resource is released.
     #[must_use]
-    pub fn moved(&self, from: &Limits, to: &Limits) -> Costs {
-        let mut moved = Costs { is_of_child: self.is_of_child, ..Costs::none(to.len()) };
+    pub fn remapped(&self, from: &Limits, to: &Limits) -> Costs {
+        let mut remapped = Costs { is_of_child: self.is_of_child, ..Costs::none(to.len()) };
         for (index, limit) in from.iter().enumerate().filter(|(index, _)| self.takes(*index)) {
-            let place =
-                to.index(limit.name()).filter(|place| to[*place].is_resource() == limit.is_resource());
-            match place {
-                Some(place) if self.is_explicit(index) => moved.take_explicit(place, self.amount(index)),
-                Some(place) => moved.take(place, self.amount(index)),
+            let new_index =
+                to.index(limit.name()).filter(|index| to[*index].is_resource() == limit.is_resource());
+            match new_index {
+                Some(new) if self.is_explicit(index) => remapped.take_explicit(new, self.amount(index)),
+                Some(new) => remapped.take(new, self.amount(index)),
                 None => {}
             }
         }
-        moved
+        remapped
     }
 
-    /// The same costs, if the limits are few.
+    /// Returns the costs in fixed size if there are at most [`SmallCosts::LIMITS`] limits.
+    // Hidden: the fast path of sibling crates.
+    #[doc(hidden)]
     #[inline(always)]
-    pub fn few(&self) -> Option<SmallCosts> {
+    pub fn small(&self) -> Option<SmallCosts> {
         let amounts = *self.amounts.inline()?.first_chunk()?;
         let (taken, explicit) = (self.taken as u32, self.explicit as u32);
-        (self.len() <= FEW).then_some(SmallCosts { amounts, taken, explicit })
+        (self.len() <= SMALL).then_some(SmallCosts { amounts, taken, explicit })
     }
 
-    /// The costs in few bytes, to be kept for long; `None` for more than four limits or amounts past 2^32.
+    /// Returns the costs in 20 bytes, for storage in a lease; `None` for more than four limits or
+    /// amounts of 2^32 and above.
+    // Hidden: the fast path of sibling crates.
+    #[doc(hidden)]
     #[inline(always)]
     pub fn pack(&self) -> Option<Packed> {
-        self.few()?.pack()
+        self.small()?.pack()
     }
 
-    /// Takes what was packed, into costs that take nothing yet.
+    /// Sets the amounts to the packed ones. The costs must be empty before.
+    // Hidden: the fast path of sibling crates.
+    #[doc(hidden)]
     #[inline(always)]
     pub fn unpack(&mut self, packed: &Packed) {
         for (amount, packed) in self.amounts.iter_mut().zip(packed.amounts) {
@@ -190,25 +218,28 @@ impl CostSink for Costs {
     }
 }
 
-/// Costs of [few](SmallCosts::LIMITS) limits: nothing on the heap, no length to compare with, nothing to drop.
+/// Costs of at most [`SmallCosts::LIMITS`] limits in fixed size: the compiler needs no length
+/// checks, no heap and no drop.
+// Hidden: the fast path of sibling crates.
+#[doc(hidden)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SmallCosts {
-    amounts: [u64; FEW],
+    amounts: [u64; SMALL],
     taken: u32,
     explicit: u32,
 }
 
 impl SmallCosts {
-    /// How many limits they may be for. What is taken of any beyond is lost.
-    pub const LIMITS: usize = FEW;
+    /// The number of limits that fit. Amounts for limits beyond it are dropped.
+    pub const LIMITS: usize = SMALL;
 
-    /// The amounts, one for each limit and 0 past them.
+    /// Returns the amounts, one for each limit and 0 past the last limit.
     #[inline(always)]
-    pub fn amounts(&self) -> &[u64; FEW] {
+    pub fn amounts(&self) -> &[u64; SMALL] {
         &self.amounts
     }
 
-    /// As [`Costs::pack`].
+    /// Returns the costs in 20 bytes; see [`Costs::pack`].
     #[inline(always)]
     pub fn pack(&self) -> Option<Packed> {
         let [one, two, three, four] = self.amounts;
@@ -219,11 +250,11 @@ impl SmallCosts {
         Some(Packed { amounts, masks: self.taken << 8 | self.explicit })
     }
 
-    /// The same costs for so many limits.
+    /// Returns the same costs for `limits` limits.
     pub fn to_costs(&self, limits: usize) -> Costs {
         let mut costs = Costs::none(limits);
-        for (place, amount) in costs.amounts.iter_mut().zip(self.amounts) {
-            *place = amount;
+        for (slot, amount) in costs.amounts.iter_mut().zip(self.amounts) {
+            *slot = amount;
         }
         (costs.taken, costs.explicit) = (self.taken.into(), self.explicit.into());
         costs
@@ -238,8 +269,8 @@ impl CostSink for SmallCosts {
 
     #[inline(always)]
     fn take(&mut self, index: usize, amount: u64) {
-        if let Some(place) = self.amounts.get_mut(index) {
-            *place = amount;
+        if let Some(slot) = self.amounts.get_mut(index) {
+            *slot = amount;
             self.taken |= 1 << index;
         }
     }
@@ -252,13 +283,13 @@ impl CostSink for SmallCosts {
 }
 
 impl Packed {
-    /// How much it takes of the limit at `index`; 0 if it leaves it alone.
+    /// Returns the amount for the limit at `index`; 0 if the demand does not take from it.
     #[inline(always)]
     pub fn amount(&self, index: usize) -> u64 {
         self.amounts.get(index).copied().map_or(0, u64::from)
     }
 
-    /// The amounts, one for each limit and 0 past them.
+    /// Returns the amounts, one for each limit and 0 past the last limit.
     #[inline(always)]
     pub fn amounts(&self) -> [u64; 4] {
         self.amounts.map(u64::from)
@@ -266,9 +297,13 @@ impl Packed {
 }
 
 /// Costs of up to four limits, packed into 20 bytes.
+// Hidden: the fast path of sibling crates.
+#[doc(hidden)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Packed {
-    amounts: [u32; FEW],
-    /// What is taken and what of that was named. In one number: bytes that were just written are slow to move.
+    amounts: [u32; SMALL],
+    /// The bits of limits that have an amount, and the bits of those that were named. They share
+    /// one number because copying bytes right after writing them one by one stalls the processor
+    /// (no store forwarding).
     masks: u32,
 }

@@ -1,15 +1,16 @@
-//! Demands: what one call asks, by the names of limits.
+//! Demands: the amounts that one call asks for, by the names of limits.
 
 use std::fmt;
 
 use crate::name::Tag;
 use crate::{BadAmount, HashedName, IntoAmount, Name};
 
-/// What one call asks, with names of its own: for names that are not known when the program is written.
-/// [`demand!`](crate::demand) makes a [`DemandArray`], which costs nothing to build.
+/// The amounts that one call asks for, with owned names: for names that are only known at run time.
+/// [`demand!`](crate::demand) makes a [`DemandArray`], which allocates nothing.
 ///
-/// A demand is only a list of names and amounts. Whether the names exist and the amounts fit is decided where it
-/// is used; an invalid amount (negative, say) is remembered here and refused there.
+/// A demand is only a list of names and amounts. [`Limits::costs`](crate::Limits::costs) checks
+/// whether the names exist and the amounts fit. An invalid amount, such as a negative one, is
+/// stored here and reported there.
 ///
 /// ```
 /// use tollgate_core::{AsDemand, Demand};
@@ -31,7 +32,7 @@ struct DemandPart {
     amount: u64,
 }
 
-/// What [`demand!`](crate::demand) makes: names that stand in the program, and an amount of each.
+/// The demand that [`demand!`](crate::demand) makes: literal names, with an amount for each.
 ///
 /// ```
 /// use tollgate_core::{AsDemand, DemandArray, demand};
@@ -46,65 +47,95 @@ pub struct DemandArray<const N: usize> {
     bad: Option<(&'static str, BadAmount)>,
 }
 
-/// Anything that asks amounts by name. What takes a demand takes any of these.
+/// A demand by name: [`Demand`], [`DemandArray`], and references and boxes of them. Functions that
+/// take a demand accept any implementation.
+///
+/// ```
+/// use tollgate_core::{AsDemand, Demand, demand};
+///
+/// fn total(demand: &impl AsDemand) -> u64 {
+///     (0..demand.len()).map(|index| demand.part(index).1).sum()
+/// }
+///
+/// assert_eq!(total(&demand! { rpm: 1, tpm: 1_500 }), 1_501);
+/// assert_eq!(total(&Demand::new().with("rpm", 2)), 2);
+/// ```
 pub trait AsDemand {
-    /// How many names there are.
+    /// Returns the number of names.
     fn len(&self) -> usize;
 
-    /// Whether it asks for nothing.
+    /// Returns true if the demand names no limit.
     fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// The name and the amount at `index`, in the order they were given.
+    /// Returns the name and the amount at `index`, in the order they were given.
     fn part(&self, index: usize) -> (HashedName<'_>, u64);
 
-    /// Returns the first invalid amount, if there is one.
+    /// Returns the first invalid amount with its name, if there is one.
     fn bad_amount(&self) -> Option<(&str, BadAmount)>;
 }
 
-/// Why a demand does not fit the limits it was made to.
+/// A demand that cannot be resolved against the limits.
+///
+/// ```
+/// use tollgate_core::{DemandError, Limit, Limits, demand};
+///
+/// let limits = Limits::new([Limit::per_minute("rpm", 10)])?;
+/// let error = limits.costs(&demand! { rpm: 11 }).unwrap_err();
+/// assert!(matches!(error, DemandError::Impossible { asked: 11, capacity: 10, .. }));
+/// assert_eq!(error.to_string(), "a demand of 11 can never fit rpm, whose capacity is 10");
+/// # Ok::<(), tollgate_core::LimitsError>(())
+/// ```
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum DemandError {
-    /// It names what is no limit here.
+    /// The demand names an unknown limit.
     UnknownLimit {
         /// The name in the demand.
         name: Box<str>,
-        /// The limits there are.
+        /// The names of the limits.
         known: Box<[Name]>,
     },
-    /// It names nothing, but a rate or quota wants an amount.
+    /// The demand is empty, but a rate or quota requires an amount.
     MissingAmount {
-        /// The limit that wants one.
+        /// The limit that requires an amount.
         limit: Name,
     },
-    /// It asks more than the limit can ever give.
+    /// The demand asks for more than the limit can ever give.
     Impossible {
         /// The limit.
         limit: Name,
-        /// What was asked.
+        /// The amount that was asked.
         asked: u64,
-        /// The most that can be had at once.
+        /// The capacity of the limit.
         capacity: u64,
     },
     /// An amount is invalid.
     BadAmount {
-        /// The name it was given for.
+        /// The name that the amount was given for.
         name: Box<str>,
-        /// What is wrong with it.
+        /// The reason.
         why: Box<BadAmount>,
     },
-    /// It names a limit twice.
+    /// The demand names a limit twice.
     Repeated {
         /// The name.
         name: Box<str>,
     },
 }
 
-/// Makes a [`DemandArray`]: `demand! { rpm: 1, tpm: 1_500 }`, or `demand! {}` for none.
+/// Makes a [`DemandArray`]: `demand! { rpm: 1, tpm: 1_500 }`, or `demand! {}` for an empty one.
 ///
-/// Names that are no identifiers are written as strings: `demand! { "tokens.in": 5 }`.
+/// Names that are not identifiers are written as strings.
+///
+/// ```
+/// use tollgate_core::{AsDemand, demand};
+///
+/// let demand = demand! { rpm: 1, "tokens.in": 5 };
+/// assert_eq!(demand.len(), 2);
+/// assert!(demand! {}.is_empty());
+/// ```
 #[macro_export]
 macro_rules! demand {
     (@name $name:ident) => { ::core::stringify!($name) };
@@ -118,12 +149,12 @@ macro_rules! demand {
 }
 
 impl Demand {
-    /// A demand that asks nothing yet.
+    /// Returns an empty demand.
     pub fn new() -> Demand {
         Demand::default()
     }
 
-    /// The same demand, with names of its own.
+    /// Copies `demand`, with owned names.
     pub fn copy_of(demand: &impl AsDemand) -> Demand {
         let part = |index| {
             let (name, amount) = demand.part(index);
@@ -133,7 +164,7 @@ impl Demand {
         Demand { parts: (0..demand.len()).map(part).collect(), bad }
     }
 
-    /// Asks `amount` of the limit `name`, too.
+    /// Adds `amount` of the limit `name` to the demand.
     #[must_use]
     pub fn with(mut self, name: &str, amount: impl IntoAmount) -> Demand {
         let amount = bounded(amount.into_amount()).unwrap_or_else(|why| {
@@ -146,7 +177,7 @@ impl Demand {
 }
 
 impl<const N: usize> DemandArray<N> {
-    /// A demand for these amounts; what [`demand!`](crate::demand) expands to.
+    /// Creates a demand; [`demand!`](crate::demand) expands to a call of this function.
     #[inline(always)]
     pub fn new(names: [HashedName<'static>; N], amounts: [Result<u64, BadAmount>; N]) -> Self {
         let mut demand = DemandArray { names, amounts: [0; N], bad: None };
@@ -160,7 +191,7 @@ impl<const N: usize> DemandArray<N> {
     }
 }
 
-/// Only a capacity may be unbounded; a demand may not.
+/// Rejects [`UNBOUNDED`](crate::UNBOUNDED): only a capacity may be unbounded, a demand may not.
 #[inline(always)]
 fn bounded(amount: Result<u64, BadAmount>) -> Result<u64, BadAmount> {
     match amount {
@@ -241,7 +272,7 @@ impl fmt::Display for DemandError {
             DemandError::MissingAmount { limit } => {
                 write!(
                     f,
-                    "the demand names no amount, but {limit} wants one, such as demand! {{ {limit}: 1 }}"
+                    "the demand names no amount, but {limit} requires one, such as demand! {{ {limit}: 1 }}"
                 )
             }
             DemandError::Impossible { limit, asked, capacity } => {

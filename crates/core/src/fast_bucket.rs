@@ -1,36 +1,41 @@
-//! Plain buckets: ordinary meters and gauges, which is nearly all there is, as one 64-bit number each.
+//! Plain buckets: meters, gauges and cooldowns with one 64-bit credit each, which nearly every
+//! bucket is.
 //!
-//! A gauge is a meter that gains nothing: its credit is what is not in use. A cooldown is one that costs nothing: its
-//! credit is what is left of it, below zero, and full is 0. So all limits of a plain bucket are
-//! worked out by the same few instructions, with no case to tell apart. The bounds below leave room for every sum
-//! that occurs; whatever could leave them, and every other kind of state, is left to the machines. Nothing is
-//! decided here that they would decide otherwise.
+//! A gauge is a meter that gains nothing: its credit is what is not in use. A cooldown is a meter
+//! whose tokens cost nothing: its credit is the negative remaining time, and full is 0. So the same
+//! few instructions decide all limits of a plain bucket, without branching on their kind. The
+//! bounds below make every sum that occurs fit into 64 bits; states that could exceed them, and all
+//! other kinds of state, are left to the machines. Every verdict here equals that of the machines.
 
-use crate::costs::FEW;
+use crate::costs::SMALL;
 use crate::inline_vec::INLINE;
 use crate::machine::{Credit, Machine};
 use crate::state::StateInner;
 use crate::{Limit, State};
 
-/// No credit, full or owed, is larger than this: two of them can be added, and twice this to one of them.
+/// The maximum of a credit, whether full or owed. An `i64` holds the sum of two of them, and one of
+/// them plus [`GAIN_MAX`].
 const CREDIT_MAX: i64 = 1 << 61;
 
-/// What fills every bucket, whatever it owed. A tick more than it takes to gain that much is no more than a credit.
+/// A gain that fills every bucket from the largest debt: 2 * [`CREDIT_MAX`]. Rounding the time up
+/// to a whole tick adds at most one more `gain`, which is at most
+/// [`AMOUNT_MAX`](crate::AMOUNT_MAX).
 const GAIN_MAX: u64 = 1 << 62;
 const _: () = assert!(crate::AMOUNT_MAX <= CREDIT_MAX as u64);
 
-/// The credit of each limit, in the order of the limits; places past the last limit hold nothing.
+/// The credit of each limit, in the order of the limits. Elements past the last limit are 0.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Credits {
     Two([i64; 2]),
     Eight(Box<[i64; INLINE]>),
 }
 
-/// A limit as a plain bucket sees it.
+/// The constants of one limit in a plain bucket.
 #[derive(Clone, Copy, Debug, Default)]
 struct PlainRule {
     gain: u64,
-    /// After so many ticks it is full whatever it owed. None beyond are counted, so that no product overflows.
+    /// The number of ticks after which the limit is full, even from the largest debt. Elapsed time
+    /// is capped at it, so that `elapsed * gain` cannot overflow.
     fills_in: u64,
     unit: u64,
     full: i64,
@@ -38,8 +43,8 @@ struct PlainRule {
     is_gauge: bool,
 }
 
-/// The rules of limits that may all be plain, in places of fixed size: most of the work here would otherwise be
-/// the comparing of lengths.
+/// The rules of limits that can be in a plain bucket. An array of fixed size, because length checks
+/// would take most of the time otherwise.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct PlainRules {
     rules: [PlainRule; INLINE],
@@ -47,14 +52,14 @@ pub(crate) struct PlainRules {
 }
 
 impl PlainRules {
-    /// `None` if any of the limits may not be plain.
+    /// Returns the rules, or `None` if any of the limits cannot be in a plain bucket.
     pub(crate) fn of(limits: &[Limit]) -> Option<PlainRules> {
         if limits.len() > INLINE {
             return None;
         }
         let mut rules = [PlainRule::default(); INLINE];
-        for (place, limit) in rules.iter_mut().zip(limits) {
-            *place = PlainRule::of(limit)?;
+        for (rule, limit) in rules.iter_mut().zip(limits) {
+            *rule = PlainRule::of(limit)?;
         }
         Some(PlainRules { rules, len: limits.len() })
     }
@@ -63,12 +68,12 @@ impl PlainRules {
         self.collect(|rule, _| Some(rule.full)).expect("every limit has a full credit")
     }
 
-    /// The credits that say what these states say, if plain credits can.
+    /// Converts the states to credits, if plain credits can represent them.
     pub(crate) fn credits_of(&self, states: &[State]) -> Option<Credits> {
         self.collect(|rule, index| rule.credit_of(&states[index]))
     }
 
-    /// These credits, if each is one that its limit can have; places past the last limit are empty.
+    /// Returns the credits if each of them is valid for its limit.
     pub(crate) fn credits(&self, credits: [i64; INLINE]) -> Option<Credits> {
         let is_valid = |rule: &PlainRule, credit: i64| (-CREDIT_MAX..=rule.full).contains(&credit);
         self.collect(|rule, index| Some(credits[index]).filter(|credit| is_valid(rule, *credit)))
@@ -76,8 +81,8 @@ impl PlainRules {
 
     fn collect(&self, credit: impl Fn(&PlainRule, usize) -> Option<i64>) -> Option<Credits> {
         let mut credits = [0; INLINE];
-        for (index, place) in credits[..self.len].iter_mut().enumerate() {
-            *place = credit(&self.rules[index], index)?;
+        for (index, slot) in credits[..self.len].iter_mut().enumerate() {
+            *slot = credit(&self.rules[index], index)?;
         }
         Some(match credits {
             [one, two, ..] if self.len <= 2 => Credits::Two([one, two]),
@@ -85,7 +90,7 @@ impl PlainRules {
         })
     }
 
-    /// The state that says what the credit at `index` says.
+    /// Converts the credit at `index` to a state.
     pub(crate) fn state(&self, credits: &Credits, index: usize) -> State {
         let (rule, credit) = (&self.rules[index], credits.as_slice()[index]);
         State(match rule.is_gauge {
@@ -95,42 +100,44 @@ impl PlainRules {
         })
     }
 
-    /// Takes `costs` after `elapsed` if they fit; `false`, with nothing changed, if they do not, or if there are more limits.
+    /// Takes `costs` after `elapsed` and returns true if they fit. Otherwise, or if there are more
+    /// than [`SMALL`] limits, returns false and changes nothing.
     #[inline(always)]
-    pub(crate) fn take_few(&self, credits: &mut Credits, elapsed: u64, costs: &[u64; FEW]) -> bool {
+    pub(crate) fn take_small(&self, credits: &mut Credits, elapsed: u64, costs: &[u64; SMALL]) -> bool {
         match credits {
             Credits::Two([credit, _]) if self.len == 1 => {
-                self.take_side_by_side(std::array::from_mut(credit), elapsed, costs)
+                self.take_unrolled(std::array::from_mut(credit), elapsed, costs)
             }
-            Credits::Two(credits) => self.take_side_by_side(credits, elapsed, costs),
-            Credits::Eight(credits) => match credits.first_chunk_mut::<FEW>() {
-                Some(credits) if self.len <= FEW => self.take_side_by_side(credits, elapsed, costs),
+            Credits::Two(credits) => self.take_unrolled(credits, elapsed, costs),
+            Credits::Eight(credits) => match credits.first_chunk_mut::<SMALL>() {
+                Some(credits) if self.len <= SMALL => self.take_unrolled(credits, elapsed, costs),
                 _ => false,
             },
         }
     }
 
-    /// Returns whether `costs` fit after `elapsed`; `false` also if there are more limits.
+    /// Returns true if `costs` fit after `elapsed`; false also if there are more than [`SMALL`] limits.
     #[inline(always)]
-    pub(crate) fn fits_few(&self, credits: &Credits, elapsed: u64, costs: &[u64; FEW]) -> bool {
+    pub(crate) fn fits_small(&self, credits: &Credits, elapsed: u64, costs: &[u64; SMALL]) -> bool {
         let credits = credits.as_slice();
-        self.len <= FEW
-            && (0..self.len.min(FEW).min(credits.len())).all(|index| {
+        self.len <= SMALL
+            && (0..self.len.min(SMALL).min(credits.len())).all(|index| {
                 let rule = &self.rules[index];
                 rule.is_enough(rule.after(credits[index], elapsed, costs[index]), costs[index])
             })
     }
 
-    /// With no loop and nothing written down before all is known. Also the empty places past the last limit are worked out:
-    /// they cost nothing and hold nothing.
+    /// Computes all credits before it writes any, so that the unrolled loops have no branch in
+    /// between. It also computes the unused elements past the last limit, which cost nothing and
+    /// hold 0.
     #[inline(always)]
-    fn take_side_by_side<const N: usize>(
+    fn take_unrolled<const N: usize>(
         &self,
         credits: &mut [i64; N],
         elapsed: u64,
-        costs: &[u64; FEW],
+        costs: &[u64; SMALL],
     ) -> bool {
-        // Plain loops, which are unrolled without fail.
+        // Index loops over a constant length, which the compiler is sure to unroll.
         let mut left = [0; N];
         for index in 0..N {
             left[index] = self.rules[index].after(credits[index], elapsed, costs[index]);
@@ -144,27 +151,28 @@ impl PlainRules {
         true
     }
 
-    /// Gives back what was not used; of each limit, `reserved` says what was taken. `false`, with nothing changed, if more
-    /// was used of any, or more was taken than it can have given.
+    /// Refunds the difference of `reserved` and `used` for each limit. Returns false and changes
+    /// nothing if more was used than reserved, or more was reserved than the capacity.
     #[inline(always)]
-    pub(crate) fn refund(&self, credits: &mut Credits, reserved: &[u64; FEW], used: &[u64; FEW]) -> bool {
+    pub(crate) fn refund(&self, credits: &mut Credits, reserved: &[u64; SMALL], used: &[u64; SMALL]) -> bool {
         match credits {
-            Credits::Two(credits) => self.refund_side_by_side(credits, reserved, used),
-            Credits::Eight(credits) => match credits.first_chunk_mut::<FEW>() {
-                Some(credits) if self.len <= FEW => self.refund_side_by_side(credits, reserved, used),
+            Credits::Two(credits) => self.refund_unrolled(credits, reserved, used),
+            Credits::Eight(credits) => match credits.first_chunk_mut::<SMALL>() {
+                Some(credits) if self.len <= SMALL => self.refund_unrolled(credits, reserved, used),
                 _ => false,
             },
         }
     }
 
     #[inline(always)]
-    fn refund_side_by_side<const N: usize>(
+    fn refund_unrolled<const N: usize>(
         &self,
         credits: &mut [i64; N],
-        reserved: &[u64; FEW],
-        used: &[u64; FEW],
+        reserved: &[u64; SMALL],
+        used: &[u64; SMALL],
     ) -> bool {
-        // What was used beyond comes out as more than anything can give.
+        // The subtraction wraps if more was used than reserved; the result is then above any
+        // capacity.
         let mut unused = [0; N];
         for index in 0..N {
             unused[index] = reserved[index].wrapping_sub(self.rules[index].counted(used[index]));
@@ -179,19 +187,20 @@ impl PlainRules {
         true
     }
 
-    /// Whether all of `costs` fits after `elapsed`.
+    /// Returns true if all of `costs` fit after `elapsed`.
     #[inline(always)]
     pub(crate) fn fits(&self, credits: &Credits, elapsed: u64, costs: &[u64; INLINE]) -> bool {
         let credits = credits.as_slice();
-        // By index, and bounded once: zipping rows would compare their lengths over and over.
+        // Loops by index with one bound: zipped iterators would compare lengths at every step.
         (0..self.len.min(INLINE).min(credits.len())).all(|index| {
             let (rule, cost) = (&self.rules[index], costs[index]);
             rule.is_enough(rule.after(credits[index], elapsed, cost), cost)
         })
     }
 
-    /// Takes `costs` after `elapsed`, which were found to fit. Working the same out again is quicker than
-    /// writing it down in between: a thread that releases a lock waits for everything that was written.
+    /// Takes `costs` after `elapsed`, which were found to fit. Computing the credits again is
+    /// faster than storing them in between, because a thread that releases a lock waits for all its
+    /// stores.
     #[inline(always)]
     pub(crate) fn take(&self, credits: &mut Credits, elapsed: u64, costs: &[u64; INLINE]) {
         let credits = credits.as_mut_slice();
@@ -200,8 +209,8 @@ impl PlainRules {
         }
     }
 
-    /// Gives back what was not used and takes what was used beyond, after `elapsed`; of each limit, `reserved` says
-    /// what was taken. `false`, with nothing changed, if that could leave the bounds.
+    /// Corrects reservations after `elapsed` to what was used: refunds the rest, charges the
+    /// excess. Returns false and changes nothing if a credit could exceed the bounds.
     #[inline(always)]
     pub(crate) fn settle(
         &self,
@@ -211,15 +220,15 @@ impl PlainRules {
         used: &[u64],
     ) -> bool {
         let credits = credits.as_mut_slice();
-        let places = 0..self.len.min(INLINE).min(credits.len()).min(used.len());
+        let indexes = 0..self.len.min(INLINE).min(credits.len()).min(used.len());
         let settled = |index: usize, credit: i64| {
             let rule = &self.rules[index];
             rule.settle(rule.have(credit, elapsed), reserved(index), used[index])
         };
-        if !places.clone().all(|index| settled(index, credits[index]).is_some()) {
+        if !indexes.clone().all(|index| settled(index, credits[index]).is_some()) {
             return false;
         }
-        for index in places {
+        for index in indexes {
             credits[index] = settled(index, credits[index]).unwrap_or(credits[index]);
         }
         true
@@ -228,7 +237,7 @@ impl PlainRules {
 
 impl PlainRule {
     fn of(limit: &Limit) -> Option<PlainRule> {
-        if limit.has_remarks() {
+        if limit.may_warn() {
             return None;
         }
         let capacity = limit.capacity();
@@ -243,7 +252,7 @@ impl PlainRule {
         (full <= CREDIT_MAX).then_some(PlainRule { gain, fills_in, unit, full, capacity, is_gauge })
     }
 
-    /// Nothing else is free.
+    /// Returns true for a cooldown: only its tokens cost nothing.
     fn is_cooldown(&self) -> bool {
         self.unit == 0
     }
@@ -259,31 +268,36 @@ impl PlainRule {
         (credit >= -CREDIT_MAX).then_some(credit)
     }
 
-    /// The credit after `elapsed`.
+    /// Returns the credit after `elapsed`.
     #[inline(always)]
     fn have(&self, credit: i64, elapsed: u64) -> i64 {
         (credit + (elapsed.min(self.fills_in) * self.gain) as i64).min(self.full)
     }
 
-    /// The credit after `elapsed` less the price of `cost`. It says nothing if that is beyond the capacity.
+    /// Returns the credit after `elapsed` minus the price of `cost`. The price wraps if `cost` is
+    /// above the capacity, and the result is meaningless then; [`is_enough`](PlainRule::is_enough)
+    /// checks for that.
     #[inline(always)]
     fn after(&self, credit: i64, elapsed: u64, cost: u64) -> i64 {
         self.have(credit, elapsed).wrapping_sub(cost.wrapping_mul(self.unit) as i64)
     }
 
-    /// Whether `cost` fits, if so much is left [after](PlainRule::after) it. Nothing always fits, also into a debt.
+    /// Returns true if `cost` fits, given the credit `left` [after](PlainRule::after) it. A cost of
+    /// 0 always fits, even in debt.
     #[inline(always)]
     fn is_enough(&self, left: i64, cost: u64) -> bool {
         cost == 0 || (cost <= self.capacity && left >= 0)
     }
 
-    /// What counts of what was `used`: a resource is given back whatever was used of it.
+    /// Returns the part of `used` that counts: 0 for a resource, which is released whatever was
+    /// used of it.
     #[inline(always)]
     fn counted(&self, used: u64) -> u64 {
         if self.is_gauge { 0 } else { used }
     }
 
-    /// The credit when of what was `reserved` so much was `used`; `None` if it could leave the bounds.
+    /// Returns the credit after `used` of `reserved` was used; `None` if it could exceed the
+    /// bounds.
     #[inline(always)]
     fn settle(&self, have: i64, reserved: u64, used: u64) -> Option<i64> {
         let used = self.counted(used);
@@ -292,13 +306,13 @@ impl PlainRule {
         if used <= reserved {
             return Some((have + price as i64).min(self.full));
         }
-        // What begins a cooldown is no price.
+        // A charge starts a cooldown instead of costing credit, which only the machine implements.
         Some(have - price as i64).filter(|credit| *credit >= -CREDIT_MAX && !self.is_cooldown())
     }
 }
 
 impl Credits {
-    /// All of them but empty places at the end, which say nothing that is not said by leaving them out.
+    /// Returns the credits without zeros at the end, for a shorter encoding.
     pub(crate) fn without_tail(&self) -> &[i64] {
         let credits = self.as_slice();
         let len = credits.iter().rposition(|credit| *credit != 0).map_or(0, |last| last + 1);

@@ -1,39 +1,42 @@
-//! A short row of values: up to eight live inline, more go to the heap.
+//! A vector of fixed length: up to eight values are stored inline, more of them on the heap.
 
 use std::ops::{Deref, DerefMut};
 
 pub(crate) const INLINE: usize = 8;
 
-/// One value for each limit. Eight fit without an allocation, which covers every set met in practice.
+/// One value for each limit. Eight fit without an allocation, which covers nearly every set.
+// Hidden: only the types of this crate and its siblings store values in it.
+#[doc(hidden)]
 #[derive(Clone, Debug)]
 pub struct InlineVec<T> {
     inline: [T; INLINE],
-    /// All of them, if there are more than fit.
+    /// Holds all values if there are more than [`INLINE`]; the inline array is unused then.
     heap: Option<Box<[T]>>,
     len: u8,
 }
 
 impl<T: Copy + Default> InlineVec<T> {
-    /// A row of `len` default values. At most 255.
+    /// Creates a vector of `len` default values. `len` is at most 255.
     #[inline(always)]
     pub fn new(len: usize) -> InlineVec<T> {
         let heap = if len <= INLINE { None } else { Some(on_heap(len)) };
         InlineVec { inline: [T::default(); INLINE], heap, len: len as u8 }
     }
 
-    /// A row of `len` values made by `make` from their index.
+    /// Creates a vector of `len` values, each made by `make` from its index.
     #[inline]
     pub fn from_fn(len: usize, mut make: impl FnMut(usize) -> T) -> InlineVec<T> {
-        let mut row = InlineVec::new(len);
-        for (index, value) in row.iter_mut().enumerate() {
+        let mut vec = InlineVec::new(len);
+        for (index, value) in vec.iter_mut().enumerate() {
             *value = make(index);
         }
-        row
+        vec
     }
 }
 
 impl<T> InlineVec<T> {
-    /// The places that are inline, if all values are: those past the length hold the default.
+    /// Returns the inline array if it holds all values; elements past the length have the default
+    /// value.
     #[inline(always)]
     pub(crate) fn inline(&self) -> Option<&[T; INLINE]> {
         if self.heap.is_none() { Some(&self.inline) } else { None }
@@ -80,11 +83,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_row_has_the_length_it_was_made_with() {
+    fn a_vec_has_the_length_it_was_made_with() {
         for len in [0, 1, 8, 9, 64] {
-            let row = InlineVec::from_fn(len, |index| index);
-            assert_eq!(row.len(), len);
-            assert!(row.iter().copied().eq(0..len));
+            let vec = InlineVec::from_fn(len, |index| index);
+            assert_eq!(vec.len(), len);
+            assert!(vec.iter().copied().eq(0..len));
         }
     }
 }

@@ -1,8 +1,15 @@
-//! The specification of Tollgate: what a limit is, what a call may ask, and who is admitted when.
+//! The specification of Tollgate: limits, demands, buckets and verdicts.
 //!
-//! Everything here is a pure function from (limits, state, now, operation) to (state, verdict). It reads no
-//! clock, does no I/O and takes no lock: time is an argument, and a store's only job is to make the function
-//! atomic. All arithmetic is in integers, so there is no rounding and no drift.
+//! A [`Limit`] is one rule with a name, such as 100 requests per minute. [`Limits`] are several of
+//! them that one [`Bucket`] tracks. A [`Demand`] asks amounts by the names of limits;
+//! [`Limits::costs`] resolves it to [`Costs`], and [`Bucket::take`] either takes all of them or
+//! returns a [`Denial`] with the exact wait. [`Bucket::settle`] later corrects the reservation to
+//! what was used.
+//!
+//! Every operation is a pure function from (limits, state, now, operation) to (state, verdict). The
+//! crate reads no clock, does no I/O and takes no lock: time is an argument, and a store only has
+//! to make the function atomic. All arithmetic is in integers, so there is no rounding and no
+//! drift.
 //!
 //! ```
 //! use tollgate_core::{demand, Bucket, Limit, Limits, Take, Tick};
@@ -45,7 +52,7 @@ pub use costs::{CostSink, Costs, Packed, SmallCosts};
 pub use demand::{AsDemand, Demand, DemandArray, DemandError};
 pub use inline_vec::InlineVec;
 pub use limit::{Algorithm, CustomLimit, Kind, Limit, LimitBuilder, LimitError, PERIOD_MAX, Resets};
-pub use limits::{LIMITS_MAX, Limits, LimitsError, PLACES_MAX};
+pub use limits::{BUCKET_LIMITS_MAX, LIMITS_MAX, Limits, LimitsError};
 pub use machine::SLIDING_STEPS;
 pub use name::{HashedName, NAME_MAX, Name};
 pub use state::State;

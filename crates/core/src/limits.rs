@@ -1,4 +1,4 @@
-//! Several limits that share one bucket.
+//! Sets of limits that share one bucket.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -12,13 +12,24 @@ use crate::machine::Machine;
 use crate::name::{HashedName, Tag};
 use crate::{AsDemand, CostSink, Costs, DemandError, Kind, Limit, LimitError, Name};
 
-/// The most limits that one set may have. A [cooldown](Limit::cooldown) behind them does not count.
+/// The maximum number of limits in a set. A [cooldown](Limit::cooldown) does not count.
 pub const LIMITS_MAX: usize = 32;
 
-/// The most places that a bucket may have: its limits, and a [cooldown](Limit::cooldown).
-pub const PLACES_MAX: usize = LIMITS_MAX + 1;
+/// The maximum number of limits in a bucket: those of its set, and a [cooldown](Limit::cooldown).
+pub const BUCKET_LIMITS_MAX: usize = LIMITS_MAX + 1;
 
-/// Limits that are taken together: names are unique, the order is fixed. Cloning shares them.
+/// Limits that are taken together: names are unique, and the order is fixed. Clones share their
+/// contents.
+///
+/// ```
+/// use tollgate_core::{Limit, Limits, demand};
+///
+/// let limits = Limits::new([Limit::per_minute("rpm", 100), Limit::per_minute("tpm", 1_000)])?;
+/// assert_eq!(limits.index("tpm"), Some(1));
+/// let costs = limits.costs(&demand! { tpm: 400, rpm: 1 })?;
+/// assert_eq!(costs.amounts(), [1, 400]);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone)]
 pub struct Limits(Arc<LimitsInner>);
 
@@ -27,20 +38,29 @@ struct LimitsInner {
     limits: Box<[Limit]>,
     version: u64,
     defaults: bool,
-    /// The names of the first ones, packed so that looking one up is a comparison of numbers.
+    /// The tags of the first names: looking one of them up compares numbers instead of text.
     tags: [Tag; INLINE],
     /// One bit for each limit that a demand takes 1 of without naming it.
     implicit: u64,
-    /// One bit for each limit whose refunds come out the same whenever they are made.
+    /// One bit for each limit whose refunds do not depend on when they are made.
     timeless: u64,
     resources: bool,
-    remarks: bool,
+    may_warn: bool,
     custom: bool,
-    /// If all of them may be plain.
+    /// The rules of plain buckets, if every limit can be in one.
     plain: Option<PlainRules>,
 }
 
-/// Why limits do not make a set.
+/// Limits that cannot form a set.
+///
+/// ```
+/// use tollgate_core::{Limit, Limits, LimitsError};
+///
+/// let error = Limits::new([Limit::per_minute("rpm", 1), Limit::per_hour("rpm", 9)]).unwrap_err();
+/// assert!(matches!(error, LimitsError::Duplicate(_)));
+/// let message = "two limits are named \"rpm\"; names must be unique within a set";
+/// assert_eq!(error.to_string(), message);
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum LimitsError {
@@ -48,33 +68,34 @@ pub enum LimitsError {
     Limit(LimitError),
     /// Two limits have this name.
     Duplicate(Name),
-    /// There are more than [`LIMITS_MAX`].
+    /// There are more than [`LIMITS_MAX`] limits.
     TooMany(usize),
-    /// A limit to be replaced is not there.
+    /// The limit to replace does not exist.
     Unknown(Name),
-    /// A limit to be replaced counts something else.
+    /// The limit to replace is of another kind.
     OtherKind(Name),
-    /// A limit counts something else than the one of the same name that is in force: the one that was given, then the
-    /// one in force.
+    /// A limit is of another kind than the current one of the same name. Holds the given limit,
+    /// then the current one.
     TwoKinds(Box<[Limit; 2]>),
-    /// A limit is named and removed at once.
+    /// A limit is both given and removed.
     NamedAndRemoved(Name),
     /// A lease would expire at once.
     LeaseTtlZero,
-    /// A limit is [custom](Limit::custom), and not of a set in this process.
+    /// A limit is [custom](Limit::custom), which only a set in this process may have.
     Custom(Name),
     /// A set in a store has no name.
     Unnamed,
-    /// A set in a store is of a version that there is not, beyond this one.
+    /// The version of a set in a store is out of range: the version, and the largest valid one.
     BadVersion(u16, u16),
 }
 
 impl Limits {
-    /// Checks the limits and puts them together.
+    /// Checks the limits and creates a set of them.
     ///
     /// # Errors
     ///
-    /// A limit that is not valid, a name that occurs twice, or too many limits.
+    /// Returns [`LimitsError`] for a limit that is not valid, a name that occurs twice, or too many
+    /// limits.
     pub fn new<I>(limits: I) -> Result<Limits, LimitsError>
     where
         I: IntoIterator,
@@ -106,7 +127,7 @@ impl Limits {
             )
         });
         let resources = limits.iter().any(Limit::is_resource);
-        let remarks = limits.iter().any(Limit::has_remarks);
+        let may_warn = limits.iter().any(Limit::may_warn);
         let custom = limits.iter().any(Limit::is_custom);
         let plain = PlainRules::of(&limits);
         Ok(Limits(Arc::new(LimitsInner {
@@ -117,53 +138,56 @@ impl Limits {
             implicit,
             timeless,
             resources,
-            remarks,
+            may_warn,
             custom,
             plain,
         })))
     }
 
-    /// The same limits as of a version of the config they come from, if it is not 0: a bucket that was used under a
-    /// later one refuses them as stale, so that a process that does not know of a change cannot undo it.
+    /// Sets the version of the config that the limits come from. A bucket that was used under a
+    /// later version rejects limits of an earlier one as stale, so that a process with an old
+    /// config cannot undo a change. Version 0 means that there is no config.
     #[must_use]
     pub fn at_version(self, version: u64) -> Limits {
         Limits(Arc::new(LimitsInner { version, ..Arc::unwrap_or_clone(self.0) }))
     }
 
-    /// The version of the config they come from; 0 if they come from none.
+    /// Returns the version of the config that the limits come from; 0 if there is no config.
     #[inline]
     pub fn version(&self) -> u64 {
         self.0.version
     }
 
-    /// The same limits, said to come from defaults: they were not set for this bucket in particular, so a store may
-    /// forget it once it is full.
+    /// Marks the limits as defaults: they were not set for this bucket in particular, so a store
+    /// may drop the bucket once it is full.
     #[must_use]
     pub fn of_defaults(self) -> Limits {
         Limits(Arc::new(LimitsInner { defaults: true, ..Arc::unwrap_or_clone(self.0) }))
     }
 
-    /// Whether they come from [defaults](Limits::of_defaults).
+    /// Returns true if the limits are [defaults](Limits::of_defaults).
     pub fn are_defaults(&self) -> bool {
         self.0.defaults
     }
 
-    /// Whether a bucket under `in_force` comes under these also if the demand that came with them is denied: if they are
-    /// of a later version, or lower nothing. Otherwise it would go on filling up to the old limits, and a demand that
-    /// only the new ones can meet would be denied for ever. What a denied demand brings along may clamp nothing.
-    pub fn are_heeded_after(&self, in_force: &Limits) -> bool {
-        let keeps = |limit: &Limit| {
+    /// Returns true if a bucket under `current` adopts these limits even if the demand that carries
+    /// them is denied: if they are of a later version, or lower no capacity. Otherwise the bucket
+    /// would keep refilling up to the old capacity, and a demand that only fits the new one would
+    /// be denied forever. A denied demand must not lower a capacity.
+    pub fn adopted_on_denial(&self, current: &Limits) -> bool {
+        let is_not_lowered = |limit: &Limit| {
             self.index(limit.name()).is_none_or(|index| self[index].capacity() >= limit.capacity())
         };
-        self != in_force && (self.version() > in_force.version() || in_force.iter().all(keeps))
+        self != current && (self.version() > current.version() || current.iter().all(is_not_lowered))
     }
 
-    /// The same limits with the one of the same name replaced by `limit`. Places stay as they are.
+    /// Replaces the limit of the same name by `limit`. Indexes do not change.
     ///
     /// # Errors
     ///
-    /// [`LimitsError::Unknown`] if there is no limit of that name, [`LimitsError::OtherKind`] if it counts
-    /// something else: a rate cannot become a resource while leases are open.
+    /// Returns [`LimitsError::Unknown`] if there is no limit of that name, and
+    /// [`LimitsError::OtherKind`] if it is of another kind: a rate cannot become a resource while
+    /// leases are open.
     pub fn replacing(&self, limit: Limit) -> Result<Limits, LimitsError> {
         let Some(index) = self.index(limit.name()) else {
             return Err(LimitsError::Unknown(limit.name().clone()));
@@ -176,11 +200,11 @@ impl Limits {
         Limits::from_built(limits)
     }
 
-    /// These limits with those of `other` added, or put in place of the ones of the same name.
+    /// Adds the limits of `other`, or replaces those of the same name by them.
     ///
     /// # Errors
     ///
-    /// [`LimitsError::TooMany`] if that makes too many.
+    /// Returns [`LimitsError::TooMany`] if the result has too many limits.
     pub fn merged(&self, other: &Limits) -> Result<Limits, LimitsError> {
         let mut limits = self.0.limits.to_vec();
         for limit in other.iter() {
@@ -192,55 +216,60 @@ impl Limits {
         Limits::from_built(limits.into())
     }
 
-    /// The place of the limit with this name.
+    /// Returns the index of the limit with this name.
     pub fn index(&self, name: &str) -> Option<usize> {
         self.index_of(HashedName::new(name)).or_else(|| self.iter().position(|limit| limit.name() == name))
     }
 
-    /// As [`index`](Limits::index), for a name that is ready to be looked up. A demand cannot name a cooldown.
+    /// Looks up a hashed name like [`index`](Limits::index), except that a demand cannot name a
+    /// cooldown.
+    // Hidden: takes a hashed name, which only `demand!` makes.
+    #[doc(hidden)]
     #[inline(always)]
-    pub fn index_of(&self, word: HashedName<'_>) -> Option<usize> {
-        match self.0.tags.iter().position(|tag| *tag == word.tag) {
-            Some(index) if word.tag != Tag::NONE => Some(index),
-            _ => self.index_by_text(word.as_str()),
+    pub fn index_of(&self, name: HashedName<'_>) -> Option<usize> {
+        match self.0.tags.iter().position(|tag| *tag == name.tag) {
+            Some(index) if name.tag != Tag::NONE => Some(index),
+            _ => self.index_by_text(name.as_str()),
         }
     }
 
-    /// For long names, names of limits past the first eight, and names that are none.
+    /// Finds long names, names of limits past the first eight, and rejects unknown names.
     #[cold]
     fn index_by_text(&self, name: &str) -> Option<usize> {
         self.iter().position(|limit| limit.name().as_str() == name && !limit.is_cooldown())
     }
 
-    /// What `demand` takes of each limit. Names it does not know are errors, and so are amounts that never fit.
+    /// Returns what `demand` takes from each limit.
     ///
     /// # Errors
     ///
-    /// Every variant of [`DemandError`]; nothing is changed by any of them.
+    /// Returns [`DemandError`] for unknown names, and for amounts that are invalid, missing or
+    /// above the capacity.
     pub fn costs(&self, demand: &impl AsDemand) -> Result<Costs, DemandError> {
         let mut costs = Costs::none(self.len());
         self.costs_into(&mut costs, demand)?;
         Ok(costs)
     }
 
-    /// As [`costs`](Limits::costs), into costs that take nothing yet: moving them about costs more than working them out.
+    /// Computes [`costs`](Limits::costs) in place; `costs` must be empty before. Moving the result
+    /// would take longer than computing it.
     ///
     /// # Errors
     ///
-    /// As [`costs`](Limits::costs).
+    /// Returns the errors of [`costs`](Limits::costs).
     #[inline]
     pub fn costs_into(&self, costs: &mut Costs, demand: &impl AsDemand) -> Result<(), DemandError> {
         self.resolve_into(costs, demand, |name| Err(self.unknown(name)))?;
         self.impossible(costs).map_or(Ok(()), Err)
     }
 
-    /// As [`costs`](Limits::costs), but `unknown` is asked what to do about names that are no limit here, and
-    /// capacities are not looked at: an amount that never fits is denied, and [`impossible`](Limits::impossible)
-    /// tells it from one that will.
+    /// Computes [`costs`](Limits::costs), but calls `unknown` for every name that is not a limit
+    /// here, and does not check capacities: the bucket denies an amount that never fits, and
+    /// [`impossible`](Limits::impossible) distinguishes it from one that will fit later.
     ///
     /// # Errors
     ///
-    /// As [`costs`](Limits::costs), and whatever `unknown` answers.
+    /// Returns the errors of [`costs`](Limits::costs), and those that `unknown` returns.
     #[inline]
     pub fn resolve(
         &self,
@@ -252,12 +281,14 @@ impl Limits {
         Ok(costs)
     }
 
-    /// As [`resolve`](Limits::resolve), into costs that take nothing yet: moving them about costs more than
-    /// working them out.
+    /// Computes [`resolve`](Limits::resolve) in place; `costs` must be empty before. Moving the
+    /// result would take longer than computing it.
     ///
     /// # Errors
     ///
-    /// As [`resolve`](Limits::resolve).
+    /// Returns the errors of [`resolve`](Limits::resolve).
+    // Hidden: the fast path of sibling crates.
+    #[doc(hidden)]
     #[inline(always)]
     pub fn resolve_into(
         &self,
@@ -281,30 +312,30 @@ impl Limits {
         Ok(())
     }
 
-    /// The same limits with a [cooldown](Limit::cooldown) behind them.
+    /// Appends a [cooldown](Limit::cooldown) to the limits, if they have none.
     ///
     /// # Panics
     ///
-    /// Never: there is always a place for it.
+    /// Never: the maximum number of limits does not count a cooldown.
     #[must_use]
     pub fn with_cooldown(&self) -> Limits {
         let others = self.iter().filter(|limit| !limit.is_cooldown()).cloned();
         let limits = Limits::from_built(others.chain([Limit::cooldown()]).collect());
-        limits.expect("the others are as they were").at_version(self.version())
+        limits.expect("the other limits are unchanged").at_version(self.version())
     }
 
-    /// The same limits without a [cooldown](Limit::cooldown).
+    /// Removes the [cooldown](Limit::cooldown) from the limits.
     ///
     /// # Panics
     ///
-    /// Never: what is left of valid limits is valid.
+    /// Never: the remaining limits are valid.
     #[must_use]
     pub fn without_cooldown(&self) -> Limits {
         let others = self.iter().filter(|limit| !limit.is_cooldown()).cloned().collect();
-        Limits::from_built(others).expect("the others are as they were").at_version(self.version())
+        Limits::from_built(others).expect("the other limits are unchanged").at_version(self.version())
     }
 
-    /// The error about a name that is no limit here.
+    /// Returns the error for a name that is not a limit here.
     #[cold]
     pub fn unknown(&self, name: &str) -> DemandError {
         let known =
@@ -313,12 +344,13 @@ impl Limits {
     }
 
     #[inline]
-    fn take_implicit(&self, costs: &mut impl CostSink, nothing_named: bool) -> Result<(), DemandError> {
+    fn take_implicit(&self, costs: &mut impl CostSink, is_empty: bool) -> Result<(), DemandError> {
         let all = mask_of(self.len());
-        if nothing_named && self.0.implicit != all {
+        if is_empty && self.0.implicit != all {
             let missing = (!self.0.implicit & all).trailing_zeros() as usize;
             return Err(DemandError::MissingAmount { limit: self[missing].name().clone() });
         }
+        // Visits the set bits from the lowest up; `left & (left - 1)` clears the lowest one.
         let mut left = self.0.implicit;
         while left != 0 {
             let index = left.trailing_zeros() as usize;
@@ -335,29 +367,31 @@ impl Limits {
         self.0.plain.as_ref()
     }
 
-    /// Whether any of them is a resource, which must be given back.
+    /// Returns true if any limit is a resource, which must be released.
     #[inline]
     pub fn have_resources(&self) -> bool {
         self.0.resources
     }
 
-    /// Whether any of them may have something to remark: see [`Bucket::remarks`](crate::Bucket::remarks).
+    /// Returns true if any limit may have a warning: see
+    /// [`Bucket::warnings`](crate::Bucket::warnings).
     #[inline]
-    pub fn have_remarks(&self) -> bool {
-        self.0.remarks
+    pub fn may_warn(&self) -> bool {
+        self.0.may_warn
     }
 
-    /// Whether any of them is [custom](Limit::custom).
+    /// Returns true if any limit is [custom](Limit::custom).
     #[inline]
     pub(crate) fn have_custom(&self) -> bool {
         self.0.custom
     }
 
-    /// Refuses limits that no store can keep: a [custom](Limit::custom) one is a rule in the code of this program.
+    /// Checks that a store can hold the limits: a [custom](Limit::custom) limit is code of this
+    /// program.
     ///
     /// # Errors
     ///
-    /// [`LimitsError::Custom`] with the name of the first such limit.
+    /// Returns [`LimitsError::Custom`] with the name of the first custom limit.
     #[inline]
     pub fn check_storable(&self) -> Result<(), LimitsError> {
         if self.have_custom() { Err(self.not_storable()) } else { Ok(()) }
@@ -369,30 +403,32 @@ impl Limits {
         LimitsError::Custom(custom.expect("one of them is custom").name().clone())
     }
 
-    /// Whether refunds of these limits come out the same whenever they are made, so that no clock is needed.
+    /// Returns true if refunds of these limits do not depend on when they are made, so that the
+    /// caller need not read a clock.
     ///
-    /// A meter's credit and a gauge's count may be given back at any time; a window wants to know whether it
-    /// still lasts.
+    /// A meter's credit and a gauge's count can be refunded at any time; a window has to check
+    /// whether it is still the same window.
     #[inline]
     pub fn refunds_ignore_time(&self) -> bool {
         self.0.timeless == mask_of(self.len())
     }
 
-    /// Whether each limit has the place of the one of the same name in `other`, and is given back like it.
-    pub fn has_places_of(&self, other: &Limits) -> bool {
-        let alike =
+    /// Returns true if both have limits of the same names at the same indexes, each a resource in
+    /// both or in neither: then costs and usage apply to either without a remapping.
+    pub fn same_layout(&self, other: &Limits) -> bool {
+        let is_same =
             |(one, two): (&Limit, &Limit)| one.name() == two.name() && one.is_resource() == two.is_resource();
-        self.len() == other.len() && self.iter().zip(other.iter()).all(alike)
+        self.len() == other.len() && self.iter().zip(other.iter()).all(is_same)
     }
 
-    /// Why `costs` can never fit, if that is so.
+    /// Returns the error for `costs` that can never fit, if that is so.
     #[inline]
     pub fn impossible(&self, costs: &Costs) -> Option<DemandError> {
         let never_fits = |(limit, asked): &(&Limit, &u64)| **asked > limit.capacity() && !limit.is_shadow();
         self.iter().zip(costs.amounts()).find(never_fits).map(too_much)
     }
 
-    /// Whether both are the very same limits, not only equal ones.
+    /// Returns true if both share their contents. Limits that are merely equal return false.
     #[inline]
     pub fn same(&self, other: &Limits) -> bool {
         Arc::ptr_eq(&self.0, &other.0)
@@ -454,13 +490,11 @@ impl fmt::Display for LimitsError {
             LimitsError::Custom(name) => {
                 write!(
                     f,
-                    "limit {name:?} is custom, and its rule is code of this program, which no store can keep; "
+                    "limit {name:?} is custom, and its rule is code of this program, which no store can hold; "
                 )?;
                 f.write_str("use it in a LimitSet without a store, or a rate, a quota or a resource instead")
             }
-            LimitsError::Unnamed => {
-                f.write_str("a set in a store wants a name that others find it by, such as \"openai/blue\"")
-            }
+            LimitsError::Unnamed => f.write_str("a set in a store requires a name, such as \"openai/blue\""),
             LimitsError::BadVersion(version, max) => {
                 write!(f, "version is {version}, but must be 1 to {max}")
             }
@@ -468,17 +502,17 @@ impl fmt::Display for LimitsError {
                 write!(f, "the limit to replace {name:?} is of another kind; make a new set for that")
             }
             LimitsError::TwoKinds(limits) => {
-                let [given, there] = &**limits;
-                let (name, kinds) = (given.name(), [given.kind(), there.kind()].map(Kind::word));
-                let [here, before] = kinds;
+                let [given, current] = &**limits;
+                let name = given.name();
+                let [given_kind, current_kind] = [given.kind(), current.kind()].map(Kind::word);
                 write!(
                     f,
-                    "limit {name:?} is a {here} here ({given}), but a {before} ({there}) in the set that is "
+                    "limit {name:?} is a {given_kind} here ({given}), but a {current_kind} ({current}) in the set that "
                 )?;
-                f.write_str("open already; give one of them another name")
+                f.write_str("is open already; give one of them another name")
             }
             LimitsError::NamedAndRemoved(name) => {
-                write!(f, "limit {name:?} is given and removed at once; do one of the two")
+                write!(f, "limit {name:?} is both given and removed; do only one of the two")
             }
             LimitsError::Unknown(name) => write!(f, "there is no limit named {name:?} to replace or remove"),
         }

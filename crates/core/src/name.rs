@@ -5,22 +5,31 @@ use std::fmt;
 use std::ops::Deref;
 use std::sync::Arc;
 
-/// The longest name of a limit, in characters.
+/// The maximum length of a limit's name, in characters.
 pub const NAME_MAX: usize = 64;
 
-/// The name of a limit: a letter, then letters, digits, `_`, `.` and `-`; at most 64 characters; not `wcu`.
+/// The name of a limit: a letter, then letters, digits, `_`, `.` and `-`; at most 64 characters;
+/// not `wcu`.
+///
+/// ```
+/// use tollgate_core::Name;
+///
+/// let name = Name::new("tokens.in").expect("the name is valid");
+/// assert_eq!(name, "tokens.in");
+/// assert_eq!(Name::new("1st"), None);
+/// ```
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Name(Arc<str>);
 
-/// What a valid name looks like, for error messages.
+/// Describes a valid name, for error messages.
 pub(crate) const VALID_NAME: &str =
     "a letter followed by letters, digits, '_', '.' or '-', at most 64 characters, not 'wcu'";
 
-/// What a cooldown is called.
+/// The reserved name of a [cooldown](crate::Limit::cooldown).
 pub(crate) const COOLDOWN: &str = "_cooldown_";
 
 impl Name {
-    /// Checks and keeps a name; `None` if it is not valid.
+    /// Returns the name, or `None` if `name` is not valid.
     pub fn new(name: &str) -> Option<Name> {
         let first_is_letter = name.as_bytes().first().is_some_and(u8::is_ascii_alphabetic);
         let rest_is_plain =
@@ -29,19 +38,22 @@ impl Name {
         valid.then(|| Name(name.into()))
     }
 
-    /// The name of a cooldown. It is not valid for anything else, and too long for a [`Tag`].
+    /// Returns the reserved name of a cooldown. [`Name::new`] rejects it, and it is too long for a
+    /// [`Tag`].
     pub(crate) fn cooldown() -> Name {
         Name(COOLDOWN.into())
     }
 
-    /// The name as text.
+    /// Returns the name as text.
     pub fn as_str(&self) -> &str {
         &self.0
     }
 }
 
-/// The name of a limit as a demand gives it, ready to be looked up. For a literal that is done when the program
-/// is compiled.
+/// The name of a limit in a demand, with the tag that [`Limits::index_of`](crate::Limits::index_of)
+/// compares. For a literal the compiler computes the tag.
+// Hidden: public only because `demand!` expands to it.
+#[doc(hidden)]
 #[derive(Clone, Copy, Debug)]
 pub struct HashedName<'a> {
     text: &'a str,
@@ -49,29 +61,31 @@ pub struct HashedName<'a> {
 }
 
 impl<'a> HashedName<'a> {
-    /// Any text; whether it is the name of a limit shows when it is looked up.
+    /// Wraps any text; the lookup finds out whether it is the name of a limit.
     pub const fn new(text: &'a str) -> HashedName<'a> {
         HashedName { text, tag: Tag::of(text) }
     }
 
-    /// A text whose tag is known.
+    /// Wraps a text whose tag was computed before.
     pub(crate) const fn tagged(text: &'a str, tag: Tag) -> HashedName<'a> {
         HashedName { text, tag }
     }
 
-    /// The text.
+    /// Returns the text.
     #[inline]
     pub const fn as_str(self) -> &'a str {
         self.text
     }
 }
 
-/// A name of up to 8 bytes as one number, padded with zeros, which no name contains; other text has none.
+/// A text of up to 8 bytes as one number, padded with zero bytes. Longer text, and text with a zero
+/// byte, has the tag [`Tag::NONE`].
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Tag(u64);
 
 impl Tag {
-    /// What a longer name has, and no shorter one: no text has a byte of 255.
+    /// The tag of text that has no tag of its own. No short text has this tag, because no text
+    /// contains a byte of 255.
     pub(crate) const NONE: Tag = Tag(u64::MAX);
 
     pub(crate) const fn of(name: &str) -> Tag {
@@ -134,7 +148,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn tags_tell_short_names_apart() {
+    fn short_names_have_distinct_tags() {
         let short =
             ["a", "b", "ab", "ba", "abc", "adc", "abcd", "abce", "abcdefg", "abcdefgh", "abcdefgi", "é"];
         for one in short {
@@ -148,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn names_are_checked() {
+    fn a_valid_name_is_accepted_and_an_invalid_one_is_refused() {
         for good in ["rpm", "a", "tokens.in", "call_count", "x-1", &"n".repeat(NAME_MAX)] {
             assert!(Name::new(good).is_some(), "{good}");
         }

@@ -1,13 +1,16 @@
-//! The moving part of one limit, and what can be done to it.
+//! The state of one limit, and the operations on it.
 //!
-//! A state is as of an instant that its bucket keeps. Reading functions take that instant as `then` and answer
-//! for `now` without changing anything; writing functions want the state brought to `now` first.
+//! A state is as of an instant that its bucket stores. Functions that read take that instant as
+//! `then` and compute the result for `now` without changing the state; functions that write require
+//! that [`State::advance`] has brought the state to `now`.
 
 use crate::machine::{Credit, CustomState, Holders, Machine, Period, WindowLog, cooldown};
 use crate::verdict::LimitStatus;
 use crate::{Holder, Limit, Ready, Tick};
 
-/// The moving part of one limit. 16 bytes, so that ten million idle keys stay small.
+/// The state of one limit. It takes 16 bytes, so that ten million idle keys stay small.
+// Hidden: opaque, and only the codecs of this crate look inside.
+#[doc(hidden)]
 #[derive(Clone, Debug, PartialEq)]
 pub struct State(pub(crate) StateInner);
 
@@ -18,7 +21,7 @@ pub(crate) enum StateInner {
     Sliding(Box<WindowLog>),
     Gauge(u64),
     Held(Box<Holders>),
-    /// For how many ticks it still lasts.
+    /// The number of ticks until the cooldown ends.
     Cooldown(u64),
     Quota(Box<Period>),
     Custom(Box<CustomState>),
@@ -26,7 +29,7 @@ pub(crate) enum StateInner {
 }
 
 impl State {
-    /// A state of which nothing was used.
+    /// Returns the state of an unused limit.
     pub(crate) fn fresh(limit: &Limit) -> State {
         State(match limit.machine() {
             Machine::Meter(meter) => StateInner::Meter(Credit::new(meter.full())),
@@ -40,7 +43,8 @@ impl State {
         })
     }
 
-    /// Whether `cost` fits at `now`, or is let pass all the same.
+    /// Returns true if `cost` fits at `now`, or if the limit is a shadow limit, which admits
+    /// everything.
     #[inline]
     pub(crate) fn fits(&self, limit: &Limit, then: Tick, now: Tick, cost: u64) -> bool {
         limit.is_shadow() || self.has_room(limit, then, now, cost)
@@ -63,7 +67,7 @@ impl State {
         }
     }
 
-    /// How much is left at `now`; below zero it is debt.
+    /// Returns how much is left at `now`; a negative number is debt.
     fn left(&self, limit: &Limit, then: Tick, now: Tick) -> i128 {
         match (limit.machine(), &self.0) {
             _ if limit.is_unbounded() => i128::from(i64::MAX),
@@ -85,20 +89,22 @@ impl State {
         }
     }
 
-    /// Whether there is something to remark at `now`: debt of a limit that lets it happen, or use past a level.
-    pub(crate) fn is_remarkable(&self, limit: &Limit, then: Tick, now: Tick) -> bool {
+    /// Returns true if the limit has a warning at `now`: a shadow limit is in debt, or more than
+    /// the soft level is in use.
+    pub(crate) fn has_warning(&self, limit: &Limit, then: Tick, now: Tick) -> bool {
         let left = self.left(limit, then, now);
         let is_past = |level: u64| i128::from(limit.capacity()) - left > i128::from(level);
         limit.is_shadow() && left < 0 || limit.soft_level().is_some_and(is_past)
     }
 
-    /// When `cost` will pass. It may be more than the capacity, as a sum over a queue is: then it says when all
-    /// of it could have passed, one after the other.
+    /// Returns when `cost` will fit. It may exceed the capacity, as the sum over a queue does: then
+    /// the result is when the last of the queue could pass, one after the other.
     pub(crate) fn ready(&self, limit: &Limit, then: Tick, now: Tick, cost: u64) -> Ready {
         if limit.is_shadow() { Ready::Now } else { self.room_for(limit, then, now, cost) }
     }
 
-    /// Returns when there will be room for `cost`, even if no caller has to wait for it.
+    /// Returns when there will be room for `cost`, also for a shadow limit, whose callers never
+    /// wait.
     fn room_for(&self, limit: &Limit, then: Tick, now: Tick, cost: u64) -> Ready {
         match (limit.machine(), &self.0) {
             (_, _) if cost == 0 => Ready::Now,
@@ -124,7 +130,7 @@ impl State {
         }
     }
 
-    /// Everything there is to say about the limit at `now`, towards a demand of `cost`.
+    /// Returns the status of the limit at `now` for a demand of `cost`.
     pub(crate) fn status(&self, limit: &Limit, then: Tick, now: Tick, cost: u64) -> LimitStatus {
         let left = self.left(limit, then, now);
         let available = i64::try_from(left).unwrap_or(if left < 0 { i64::MIN } else { i64::MAX });
@@ -155,7 +161,7 @@ impl State {
         }
     }
 
-    /// Takes `cost` at `now`, to which the state has been brought, whether it fits or not.
+    /// Takes `cost` at `now`, whether it fits or not. The state must be as of `now`.
     #[inline]
     pub(crate) fn charge(&mut self, limit: &Limit, now: Tick, cost: u64, holder: Option<Holder>) {
         match (limit.machine(), &mut self.0) {
@@ -183,7 +189,7 @@ impl State {
         }
     }
 
-    /// Gives back `amount` of what was taken at `at`.
+    /// Returns `amount` of what was taken at `at`.
     pub(crate) fn refund(&mut self, limit: &Limit, at: Tick, now: Tick, amount: u64, holder: Option<u128>) {
         match (limit.machine(), &mut self.0) {
             (Machine::Meter(meter), StateInner::Meter(credit)) => {
@@ -196,7 +202,7 @@ impl State {
             (Machine::Quota(quota), StateInner::Quota(period)) => {
                 **period = quota.refund(**period, at, amount)
             }
-            // Held by a holder that has expired: it has been given back already.
+            // The holder has expired, so its share was released before.
             (Machine::Gauge, StateInner::Gauge(in_use)) if holder.is_none() => {
                 *in_use = in_use.saturating_sub(amount)
             }
@@ -206,7 +212,8 @@ impl State {
         }
     }
 
-    /// Gives `amount` that no call had taken, up to what is full. Resources are left alone, and a cooldown ends.
+    /// Adds `amount` that no call had taken, up to full. Leaves resources unchanged, and ends a
+    /// cooldown.
     pub(crate) fn top_up(&mut self, limit: &Limit, now: Tick, amount: u64) {
         match (limit.machine(), &mut self.0) {
             (Machine::Meter(meter), StateInner::Meter(credit)) => {
@@ -223,7 +230,7 @@ impl State {
         }
     }
 
-    /// Whether the state, as of `then`, equals a fresh one at `now`.
+    /// Returns true if the state, which is as of `then`, equals a fresh one at `now`.
     pub(crate) fn is_fresh(&self, limit: &Limit, then: Tick, now: Tick) -> bool {
         match (limit.machine(), &self.0) {
             (Machine::Meter(meter), StateInner::Meter(credit)) => {
@@ -242,10 +249,11 @@ impl State {
         }
     }
 
-    /// The state of `new` that says the same as this one of `old`, which has been brought to `now`.
+    /// Converts this state of `old`, which is as of `now`, to a state of `new`.
     ///
-    /// A lowered limit clamps, a raised one mints nothing. Where the machine is another one, what is left is
-    /// carried over; but what is in use of a resource and what was used of a rate say nothing about each other.
+    /// Lowering a limit clamps what is left, raising one adds nothing. If the machine changes, what
+    /// is left is carried over; between a resource and a rate nothing is, because what is in use
+    /// and what was used do not convert.
     pub(crate) fn adopt(mut self, old: &Limit, new: &Limit, now: Tick) -> State {
         match (old.machine(), new.machine(), &mut self.0) {
             (Machine::Meter(old), Machine::Meter(new), StateInner::Meter(credit)) => {
@@ -261,8 +269,8 @@ impl State {
                 new.adopt(log, now);
                 self
             }
-            (Machine::Custom(before), Machine::Custom(rule), StateInner::Custom(state)) => {
-                match rule.adopt(before, state, now) {
+            (Machine::Custom(old_rule), Machine::Custom(rule), StateInner::Custom(state)) => {
+                match rule.adopt(old_rule, state, now) {
                     Some(state) => State(StateInner::Custom(Box::new(state))),
                     None => self.converted(old, new, now),
                 }
@@ -274,8 +282,8 @@ impl State {
 
     fn converted(self, old: &Limit, new: &Limit, now: Tick) -> State {
         let mut state = State::fresh(new);
-        let says_nothing = |limit: &Limit| limit.is_unbounded() || limit.is_cooldown();
-        if says_nothing(old) || says_nothing(new) || old.is_resource() != new.is_resource() {
+        let has_no_amount = |limit: &Limit| limit.is_unbounded() || limit.is_cooldown();
+        if has_no_amount(old) || has_no_amount(new) || old.is_resource() != new.is_resource() {
             return state;
         }
         let used = i128::from(new.capacity()) - self.left(old, now, now).min(i128::from(new.capacity()));
@@ -294,9 +302,9 @@ impl State {
         matches!(&self.0, StateInner::Held(held) if held.has_expired(now))
     }
 
-    pub(crate) fn revive_holders(&mut self, now: Tick, until: Tick, lives: impl FnMut(u128) -> bool) {
+    pub(crate) fn revive_holders(&mut self, now: Tick, until: Tick, is_alive: impl FnMut(u128) -> bool) {
         if let StateInner::Held(held) = &mut self.0 {
-            held.revive(now, until, lives);
+            held.revive(now, until, is_alive);
         }
     }
 

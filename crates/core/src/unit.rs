@@ -1,10 +1,10 @@
-//! Units: how an integer amount is written for people.
+//! Units: how an integer amount is shown to users.
 
 use std::fmt;
 
 use crate::AMOUNT_MAX;
 
-/// The unit of a limit whose amounts are decimal fractions to people, such as money.
+/// The unit of a limit whose amounts are shown as decimal fractions, such as money.
 ///
 /// Amounts stay integers: a unit with 6 decimals counts in millionths.
 ///
@@ -23,27 +23,39 @@ pub struct Unit {
     decimals: u8,
 }
 
-/// Why a unit or an amount in it is not valid.
+/// A unit, or an amount in it, that is not valid.
+///
+/// ```
+/// use tollgate_core::{Unit, UnitError};
+///
+/// assert_eq!(Unit::new("USD", 13), Err(UnitError::TooManyDecimals(13)));
+/// let error = Unit::new("USD", 2)?.parse("1.234").unwrap_err();
+/// assert_eq!(
+///     error.to_string(),
+///     "\"1.234\" is not an amount; write it like 12.5, with at most 2 decimals"
+/// );
+/// # Ok::<(), UnitError>(())
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum UnitError {
-    /// More decimals than an amount can hold.
+    /// The unit has more than 12 decimals.
     TooManyDecimals(u8),
-    /// The text is no decimal number that fits the unit.
+    /// The text is not a decimal number that fits the unit.
     NotAnAmount {
-        /// What was given.
+        /// The text.
         text: String,
-        /// How many decimals the unit has.
+        /// The number of decimals of the unit.
         decimals: u8,
     },
 }
 
 impl Unit {
-    /// A unit with this symbol that counts in `10^-decimals`. At most 12 decimals.
+    /// Creates a unit with this symbol that counts in `10^-decimals`. It has at most 12 decimals.
     ///
     /// # Errors
     ///
-    /// [`UnitError::TooManyDecimals`] above 12.
+    /// Returns [`UnitError::TooManyDecimals`] above 12.
     pub fn new(symbol: &str, decimals: u8) -> Result<Unit, UnitError> {
         if decimals > 12 {
             return Err(UnitError::TooManyDecimals(decimals));
@@ -51,21 +63,22 @@ impl Unit {
         Ok(Unit { symbol: symbol.into(), decimals })
     }
 
-    /// What stands behind an amount.
+    /// Returns the symbol, which follows an amount.
     pub fn symbol(&self) -> &str {
         &self.symbol
     }
 
-    /// How many decimals an amount has: it counts in `10^-decimals`.
+    /// Returns the number of decimals: amounts count in `10^-decimals`.
     pub fn decimals(&self) -> u8 {
         self.decimals
     }
 
-    /// The amount that `text` (such as `12.50`) stands for.
+    /// Parses `text`, such as `12.50`, as an amount.
     ///
     /// # Errors
     ///
-    /// [`UnitError::NotAnAmount`] for signs, exponents, `NaN`, more decimals than the unit has, or too much.
+    /// Returns [`UnitError::NotAnAmount`] for signs, exponents, `NaN`, more decimals than the unit
+    /// has, or amounts above [`AMOUNT_MAX`].
     pub fn parse(&self, text: &str) -> Result<u64, UnitError> {
         self.parse_digits(text)
             .filter(|amount| *amount <= AMOUNT_MAX)
@@ -85,7 +98,7 @@ impl Unit {
         if self.decimals == 0 && fraction != 0 { None } else { scaled.checked_add(fraction) }
     }
 
-    /// The amount written for people.
+    /// Formats the amount with its symbol.
     pub fn show(&self, amount: u64) -> String {
         let scale = 10u64.pow(self.decimals.into());
         let (whole, fraction) = (amount / scale, amount % scale);
@@ -102,7 +115,7 @@ impl fmt::Display for UnitError {
         match self {
             UnitError::TooManyDecimals(decimals) => write!(f, "decimals is {decimals}, but must be 0 to 12"),
             UnitError::NotAnAmount { text, decimals } => {
-                write!(f, "{text:?} is no amount; write it like 12.5, with at most {decimals} decimals")
+                write!(f, "{text:?} is not an amount; write it like 12.5, with at most {decimals} decimals")
             }
         }
     }
@@ -115,7 +128,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn parsing_and_showing_are_inverse() {
+    fn parse_inverts_show() {
         let usd = Unit::new("USD", 6).unwrap();
         for (text, amount) in [("0", 0), ("1", 1_000_000), ("0.000001", 1), ("12.5", 12_500_000)] {
             assert_eq!(usd.parse(text), Ok(amount));
@@ -128,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_amount_is_refused() {
+    fn an_invalid_amount_is_refused() {
         let usd = Unit::new("USD", 2).unwrap();
         for text in
             ["", ".", "1.", ".5", "-1", "+1", "1e3", "NaN", "inf", "1.234", "1_000", "99999999999999999999"]

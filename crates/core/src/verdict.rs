@@ -1,29 +1,39 @@
-//! What came of a demand: denial with the status of every limit, and when it would pass.
+//! Verdicts: a denial with the status of every limit, and when the demand would fit.
 
 use std::fmt;
 use std::time::Duration;
 
 use crate::{InlineVec, Limit, Limits, Tick};
 
-/// When a demand will fit, if no other caller takes or gives back in the meantime.
+/// When a demand will fit, if no other caller takes or releases anything in the meantime.
+///
+/// ```
+/// use std::time::Duration;
+/// use tollgate_core::{Ready, Tick};
+///
+/// let ready = Ready::At(Tick::from_secs(5));
+/// assert_eq!(ready.wait(Tick::from_secs(2)), Some(Duration::from_secs(3)));
+/// assert_eq!(Ready::Now.later(ready), ready);
+/// assert_eq!(Ready::Unknown.wait(Tick::ZERO), None);
+/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Ready {
-    /// It fits now.
+    /// The demand fits now.
     #[default]
     Now,
-    /// It fits at this tick, and not a tick earlier.
+    /// The demand fits at this tick, and not a tick earlier.
     At(Tick),
-    /// That depends on other callers giving back, so it is not known.
+    /// The time is not known, because it depends on releases by other callers.
     Unknown,
 }
 
 impl Ready {
-    /// Ready at `tick`, where the end of time is never.
+    /// Returns the readiness at `tick`; [`Tick::MAX`] is never reached, so it is unknown.
     pub(crate) fn at(tick: Tick) -> Ready {
         if tick == Tick::MAX { Ready::Unknown } else { Ready::At(tick) }
     }
 
-    /// Returns the later of the two; what is not known is later than everything.
+    /// Returns the later of the two; [`Ready::Unknown`] is later than everything.
     pub fn later(self, other: Ready) -> Ready {
         match (self, other) {
             (Ready::Unknown, _) | (_, Ready::Unknown) => Ready::Unknown,
@@ -32,7 +42,7 @@ impl Ready {
         }
     }
 
-    /// How long that is from `now`, if it is known.
+    /// Returns the time from `now` until then, if it is known.
     pub fn wait(self, now: Tick) -> Option<Duration> {
         match self {
             Ready::Now => Some(Duration::ZERO),
@@ -42,19 +52,28 @@ impl Ready {
     }
 }
 
-/// The limits that do not admit a demand, one bit for each by its place.
+/// The limits that do not admit a demand, one bit for each, by its index.
+///
+/// ```
+/// use tollgate_core::{Ready, Shortage, Tick};
+///
+/// let short = [(0, Ready::At(Tick::from_secs(1))), (2, Ready::At(Tick::from_secs(9)))];
+/// let shortage: Shortage = short.into_iter().collect();
+/// assert_eq!((shortage.short, shortage.slowest), (0b101, 0b100));
+/// assert_eq!(shortage.ready, Ready::At(Tick::from_secs(9)));
+/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Shortage {
-    /// All of them.
+    /// All limits that do not admit the demand.
     pub short: u64,
-    /// Those that will take longest.
+    /// Those of them that take longest.
     pub slowest: u64,
-    /// When the slowest admit it.
+    /// When the slowest admit the demand.
     pub ready: Ready,
 }
 
 impl FromIterator<(usize, Ready)> for Shortage {
-    /// Collects places of limits that do not admit a demand, with when they will.
+    /// Collects the indexes of limits that do not admit a demand, with when each of them will.
     fn from_iter<I: IntoIterator<Item = (usize, Ready)>>(refusing: I) -> Shortage {
         refusing.into_iter().fold(Shortage::default(), |Shortage { short, slowest, ready }, (index, at)| {
             let (bit, later) = (1_u64 << index, ready.later(at));
@@ -68,7 +87,18 @@ impl FromIterator<(usize, Ready)> for Shortage {
     }
 }
 
-/// How one limit stands towards a demand.
+/// The status of one limit for a demand.
+///
+/// ```
+/// use tollgate_core::{Bucket, Limit, Limits, Ready, Tick};
+///
+/// let limits = Limits::new([Limit::per_minute("rpm", 10)])?;
+/// let bucket = Bucket::fresh(&limits, Tick::ZERO);
+/// let status = &bucket.peek(&limits, Tick::ZERO)[0];
+/// assert_eq!((status.limit().name().as_str(), status.available()), ("rpm", 10));
+/// assert_eq!(status.full(), Ready::Now);
+/// # Ok::<(), tollgate_core::LimitsError>(())
+/// ```
 #[derive(Clone, Debug, PartialEq)]
 pub struct Status {
     pub(crate) limit: Limit,
@@ -85,60 +115,75 @@ pub(crate) struct LimitStatus {
 }
 
 impl Status {
-    /// The limit.
+    /// Returns the limit.
     pub fn limit(&self) -> &Limit {
         &self.limit
     }
 
-    /// How much could be had now, in whole units. Below zero it is debt. `i64::MAX` if unbounded.
+    /// Returns how much is available now, in whole units. A negative number is debt; an unbounded
+    /// limit has `i64::MAX`.
     pub fn available(&self) -> i64 {
         self.state.available
     }
 
-    /// How much the demand asks; 0 if it does not name the limit.
+    /// Returns how much the demand asks; 0 if it does not take from the limit.
     pub fn requested(&self) -> u64 {
         self.state.requested
     }
 
-    /// Whether the limit refuses the demand.
+    /// Returns true if the limit denies the demand.
     pub fn is_exceeded(&self) -> bool {
         self.state.ready != Ready::Now
     }
 
-    /// When the limit alone would admit the demand.
+    /// Returns when the limit alone would admit the demand.
     pub fn ready(&self) -> Ready {
         self.state.ready
     }
 
-    /// Returns when the limit will be full again if no caller takes anything.
+    /// Returns when the limit will be full again if no caller takes from it.
     pub fn full(&self) -> Ready {
         self.state.full
     }
 }
 
-/// A refusal: the status of every limit, and when all of them would admit the demand.
+/// A denied demand: the status of every limit, and when all of them would admit it.
+///
+/// ```
+/// use tollgate_core::{Bucket, Limit, Limits, Take, Tick, demand};
+///
+/// let limits = Limits::new([Limit::per_minute("tpm", 1_000)])?;
+/// let costs = limits.costs(&demand! { tpm: 800 })?;
+/// let mut bucket = Bucket::fresh(&limits, Tick::ZERO);
+/// bucket.take(&limits, Tick::ZERO, &Take::of(&costs)).expect("800 fit");
+/// let denial = bucket.take(&limits, Tick::ZERO, &Take::of(&costs)).unwrap_err();
+/// assert_eq!(denial.to_string(), "tpm has 200 of the 800 asked; retry in 36s");
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, PartialEq)]
 pub struct Denial {
     pub(crate) limits: Limits,
     pub(crate) now: Tick,
-    pub(crate) rows: InlineVec<LimitStatus>,
+    pub(crate) statuses: InlineVec<LimitStatus>,
     pub(crate) ready: Ready,
-    /// The limits that waiters ahead claim, one bit for each by its place.
+    /// The limits that waiters ahead claim, one bit for each, by its index.
     pub(crate) claimed: u64,
-    /// How many waiters are known to be ahead.
+    /// The number of waiters that are known to be ahead.
     pub(crate) ahead: u32,
 }
 
 impl Denial {
-    /// The status of every limit, in the order of the set.
+    /// Returns the status of every limit, in the order of the set.
     pub fn statuses(&self) -> impl Iterator<Item = Status> + '_ {
-        let rows = self.limits.iter().zip(self.rows.iter()).filter(|(limit, _)| !limit.is_cooldown());
-        rows.map(|(limit, state)| Status { limit: limit.clone(), state: *state })
+        let shown = self.limits.iter().zip(self.statuses.iter()).filter(|(limit, _)| !limit.is_cooldown());
+        shown.map(|(limit, state)| Status { limit: limit.clone(), state: *state })
     }
 
-    /// The limit that will take longest, which is what to show when there is room for one.
+    /// Returns the limit that takes longest, which is the one to show if there is room for only
+    /// one.
     ///
-    /// `None` if no limit refuses: the demand was refused for another reason, such as a cooldown or a queue.
+    /// Returns `None` if no limit denies: the demand was denied for another reason, such as a
+    /// cooldown or a queue.
     pub fn limited_by(&self) -> Option<Status> {
         let refusing = self.statuses().filter(Status::is_exceeded);
         refusing.reduce(|slowest, status| {
@@ -147,101 +192,111 @@ impl Denial {
         })
     }
 
-    /// The limits that refuse, a [cooldown](Limit::cooldown) among them, by their places in [`limits`](Denial::limits).
+    /// Returns the limits that deny, including a [cooldown](Limit::cooldown), by their indexes in
+    /// [`limits`](Denial::limits).
     pub fn shortage(&self) -> Shortage {
-        let refusing = self.rows.iter().enumerate().filter(|(_, row)| row.ready != Ready::Now);
-        refusing.map(|(index, row)| (index, row.ready)).collect()
+        let refusing = self.statuses.iter().enumerate().filter(|(_, status)| status.ready != Ready::Now);
+        refusing.map(|(index, status)| (index, status.ready)).collect()
     }
 
-    /// When all limits would admit it.
+    /// Returns when all limits would admit the demand.
     pub fn ready(&self) -> Ready {
         self.ready
     }
 
-    /// How long until then, if it is known. Admitted after this wait, and not a microsecond earlier, if no waiter is
-    /// ahead; behind others it is the least that it can be.
+    /// Returns the time until then, if it is known. If no waiter is ahead, the demand is admitted
+    /// after this wait and not a microsecond earlier; behind waiters it is a lower bound.
     pub fn wait(&self) -> Option<Duration> {
         self.ready.wait(self.now)
     }
 
-    /// When it could pass at the earliest, if others give back what they hold as soon as they can: a resource that is held
-    /// until its holder expires may be free at any time.
+    /// Returns when the demand could fit at the earliest, if every holder releases now: a resource
+    /// that is held until its holder expires may be free at any time.
     pub fn earliest(&self) -> Ready {
-        let rows = || self.limits.iter().zip(self.rows.iter());
-        if !rows().any(|(limit, row)| limit.is_resource() && row.ready != Ready::Now) {
+        let limits = || self.limits.iter().zip(self.statuses.iter());
+        if !limits().any(|(limit, status)| limit.is_resource() && status.ready != Ready::Now) {
             return self.ready;
         }
-        let of_time = rows().filter(|(limit, _)| !limit.is_resource());
-        of_time.fold(Ready::Now, |latest, (_, row)| latest.later(row.ready))
+        let timed = limits().filter(|(limit, _)| !limit.is_resource());
+        timed.fold(Ready::Now, |latest, (_, status)| latest.later(status.ready))
     }
 
-    /// The end of the [cooldown](Limit::cooldown), if one lasts.
+    /// Returns the end of the active [cooldown](Limit::cooldown), if there is one.
     pub fn cooling_until(&self) -> Option<Tick> {
-        let (_, row) = self.limits.iter().zip(self.rows.iter()).find(|(limit, _)| limit.is_cooldown())?;
-        match row.full {
+        let (_, cooldown) =
+            self.limits.iter().zip(self.statuses.iter()).find(|(limit, _)| limit.is_cooldown())?;
+        match cooldown.full {
             Ready::Now => None,
             Ready::At(tick) => Some(tick),
             Ready::Unknown => Some(Tick::MAX),
         }
     }
 
-    /// The limits that it is about.
+    /// Returns the limits of the bucket that denied.
     pub fn limits(&self) -> &Limits {
         &self.limits
     }
 
-    /// The refusal of a demand that was made to several buckets at once: the status of every limit of each. `None` if
-    /// there are none, or if two of them have a limit of one name.
+    /// Joins the denials of a demand for several buckets: the status of every limit of each.
+    /// Returns `None` if `denials` is empty, or if two of them have a limit of the same name.
     pub fn joined(denials: &[Denial]) -> Option<Denial> {
         let limits = denials.iter().flat_map(|denial| denial.limits.iter().cloned());
         let limits = Limits::new(limits.collect::<Vec<_>>()).ok()?;
-        let rows: Vec<LimitStatus> = denials.iter().flat_map(|denial| denial.rows.iter().copied()).collect();
+        let all: Vec<LimitStatus> =
+            denials.iter().flat_map(|denial| denial.statuses.iter().copied()).collect();
         let ready = denials.iter().map(Denial::ready).fold(Ready::Now, Ready::later);
         let now = denials.iter().map(Denial::now).max()?;
-        let (claimed, _) = denials.iter().fold((0, 0), |(claimed, before), denial| {
-            (claimed | denial.claimed << before, before + denial.limits.len())
+        let (claimed, _) = denials.iter().fold((0, 0), |(claimed, shift), denial| {
+            (claimed | denial.claimed << shift, shift + denial.limits.len())
         });
         let ahead = denials.iter().map(Denial::ahead).max()?;
         Some(Denial {
             limits,
             now,
-            rows: InlineVec::from_fn(rows.len(), |index| rows[index]),
+            statuses: InlineVec::from_fn(all.len(), |index| all[index]),
             ready,
             claimed,
             ahead,
         })
     }
 
-    /// The instant of the refusal.
+    /// Returns the instant of the denial.
     pub fn now(&self) -> Tick {
         self.now
     }
 
-    /// The same refusal, not to be retried before `ready`: for stores that know of another reason.
+    /// Sets the earliest retry to `ready` if that is later: for stores that deny for a reason of
+    /// their own.
     #[must_use]
     pub fn not_before(self, ready: Ready) -> Denial {
         Denial { ready: self.ready.later(ready), ..self }
     }
 
-    /// The same refusal behind waiters that claim the limit at this place. When they are served is not known.
+    /// Marks the limit at `index` as claimed by waiters ahead. When they are served is not known.
+    // Hidden: only stores build denials.
+    #[doc(hidden)]
     #[must_use]
-    pub fn behind_claim(self, place: usize) -> Denial {
-        Denial { claimed: self.claimed | 1 << place, ..self }.not_before(Ready::Unknown)
+    pub fn behind_claim(self, index: usize) -> Denial {
+        Denial { claimed: self.claimed | 1 << index, ..self }.not_before(Ready::Unknown)
     }
 
-    /// The same refusal of a waiter that has so many others ahead.
+    /// Sets the number of waiters ahead.
+    // Hidden: only stores build denials.
+    #[doc(hidden)]
     #[must_use]
-    pub fn add_prefetch(self, ahead: u32) -> Denial {
+    pub fn with_ahead(self, ahead: u32) -> Denial {
         Denial { ahead, ..self }
     }
 
-    /// How many waiters are known to be ahead: those of other processes, if the store keeps their order. 0 if it is not known.
+    /// Returns the number of waiters known to be ahead: those of other processes, if the store
+    /// orders them. 0 if it is not known.
     pub fn ahead(&self) -> u32 {
         self.ahead
     }
 
-    /// The limits that waiters ahead claim, one bit for each by its place in [`limits`](Denial::limits): the demand is refused
-    /// for their sake, whether the limits themselves admit it or not.
+    /// Returns the limits that waiters ahead claim, one bit for each, by its index in
+    /// [`limits`](Denial::limits): the demand is denied on their behalf, whether the limits
+    /// themselves admit it or not.
     pub fn claimed(&self) -> u64 {
         self.claimed
     }
@@ -249,11 +304,11 @@ impl Denial {
 
 impl fmt::Debug for Denial {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Denial").field("wait", &self.wait()).field("statuses", &&*self.rows).finish()
+        f.debug_struct("Denial").field("wait", &self.wait()).field("statuses", &&*self.statuses).finish()
     }
 }
 
-/// `tpm has 200 of the 400 asked; retry in 12s`.
+/// Writes `tpm has 200 of the 400 asked; retry in 12s`.
 impl fmt::Display for Denial {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.limited_by() {
@@ -267,11 +322,11 @@ impl fmt::Display for Denial {
                     }
                 }
             }
-            None => f.write_str("no limit refuses, but others are ahead or a cooldown lasts")?,
+            None => f.write_str("no limit denies, but a waiter is ahead or a cooldown is active")?,
         }
         match self.wait() {
             Some(wait) => write!(f, "; retry in {wait:?}"),
-            None => f.write_str("; retry when something was given back"),
+            None => f.write_str("; retry after a release"),
         }
     }
 }

@@ -1,19 +1,20 @@
-//! What was admitted stays within what the limit promises, over any interval. Checked on histories alone.
+//! Admissions stay within what the limit promises, over any interval. The check uses histories
+//! alone.
 
 mod oracle;
 
 use oracle::history::History;
-use oracle::seed::{Dice, for_seeds};
+use oracle::seed::{TestRng, for_seeds};
 use oracle::spec::{Spec, any};
 use oracle::subject::Core;
 use oracle::trace::{Plan, Trace};
 
-fn keeps_the_bound(traces: u64, spec: fn(&mut Dice) -> Spec) {
-    for_seeds(traces, |dice| {
-        let spec = spec(dice);
-        let overuse_max = *dice.pick(&[0, 1, 10]);
-        let plan = Plan { steps: 120, overuse_max, clock_back: dice.one_in(4) };
-        let trace = Trace::new(&spec, plan, dice);
+fn keeps_the_bound(traces: u64, spec: fn(&mut TestRng) -> Spec) {
+    for_seeds(traces, |rng| {
+        let spec = spec(rng);
+        let overuse_max = *rng.pick(&[0, 1, 10]);
+        let plan = Plan { steps: 120, overuse_max, clock_back: rng.one_in(4) };
+        let trace = Trace::new(&spec, plan, rng);
         let mut core = Core::new(spec.limit("x"), trace.now);
         trace.run(&mut core, &mut History::new(&spec)).map(drop)
     });
@@ -36,9 +37,9 @@ fn a_sliding_window_admits_at_most_its_amount_in_every_window() {
 
 #[test]
 fn a_coarse_sliding_window_admits_at_most_its_amount_in_every_window() {
-    keeps_the_bound(1_000, |dice| {
-        let period = dice.from(10, 5_000);
-        Spec::Sliding { amount: dice.from(1, 50), period, step: Some(dice.from(period / 4, period)) }
+    keeps_the_bound(1_000, |rng| {
+        let period = rng.from(10, 5_000);
+        Spec::Sliding { amount: rng.from(1, 50), period, step: Some(rng.from(period / 4, period)) }
     });
 }
 

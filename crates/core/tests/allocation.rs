@@ -1,8 +1,8 @@
-//! Deciding allocates nothing: not when it admits, not when it denies, not when it settles.
+//! Decisions allocate nothing: neither admissions, nor denials, nor settlements.
 //!
 //! The heap is counted for the whole process, so this file has a `main` of its own: the thread of a
 //! test harness allocates whenever the scheduler lets it run.
-#![allow(clippy::print_stdout, reason = "a test says that it has passed")]
+#![allow(clippy::print_stdout, reason = "the test reports that it has passed")]
 
 use std::time::Duration;
 
@@ -13,7 +13,8 @@ static HEAP: dhat::Alloc = dhat::Alloc;
 
 const MINUTE: Duration = Duration::from_secs(60);
 
-/// One of each machine, and more of the common ones. The wide bucket counts in more than 64 bits.
+/// Returns one limit of each machine, and more of the common ones. The wide bucket counts in more
+/// than 64 bits.
 fn eight() -> [LimitBuilder; 8] {
     [
         Limit::per_minute("rpm", 10),
@@ -32,7 +33,8 @@ fn demand(limits: &Limits, amount: u64) -> Costs {
     limits.costs(&parts.collect::<Demand>()).expect("it fits every limit")
 }
 
-/// Takes until it is refused, and settles at once: some limits with less than was taken, some with more.
+/// Takes until it is denied, and settles at once: some limits with less than was taken, some with
+/// more.
 fn decide(limits: &Limits, bucket: &mut Bucket, costs: [&Costs; 2], window: u64) -> usize {
     let (mut denied, used) = (0, [0, 12, 1, 2, 3, 0, 5, 4]);
     for step in 0..12 {
@@ -61,7 +63,7 @@ fn taking_and_settling_up_to_eight_limits_allocates_nothing() {
         let limits = Limits::new(eight().into_iter().take(count)).expect("the limits are valid");
         let (few, many) = (demand(&limits, 2), demand(&limits, 4));
         let mut bucket = Bucket::fresh(&limits, Tick::ZERO);
-        // The log of the sliding window grows to its size once.
+        // Warms up: the log of the sliding window grows to its final size once.
         for window in 0..50 {
             decide(&limits, &mut bucket, [&few, &many], window);
         }
@@ -72,7 +74,7 @@ fn taking_and_settling_up_to_eight_limits_allocates_nothing() {
         assert_eq!(dhat::HeapStats::get().total_blocks, before, "{count} limits");
     }
     assert!(denied > 100, "only {denied} were denied");
-    // That the counter counts.
+    // Checks that the counter counts.
     let before = dhat::HeapStats::get().total_blocks;
     drop(Box::new(denied));
     assert_eq!(dhat::HeapStats::get().total_blocks, before + 1);

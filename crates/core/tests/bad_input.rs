@@ -1,4 +1,5 @@
-//! What cannot be a limit, a set or a demand is refused, and the refusal names field, value and what is valid.
+//! Invalid limits, sets and demands are refused, and the error names the field, its value and the
+//! valid values.
 
 use std::time::Duration;
 
@@ -16,12 +17,12 @@ fn refused(limit: LimitBuilder, field: &str, value: &str, valid: &str) {
     let error = limit.build().expect_err("the limit is not valid");
     assert_eq!((error.field(), error.value()), (field, value), "{error}");
     assert!(error.valid().contains(valid), "{error}");
-    let told = format!("limit {:?}: {field} is {value}, but must be {}", error.limit(), error.valid());
-    assert_eq!(error.to_string(), told);
+    let expected = format!("limit {:?}: {field} is {value}, but must be {}", error.limit(), error.valid());
+    assert_eq!(error.to_string(), expected);
 }
 
 #[test]
-fn an_amount_of_nothing_is_refused() {
+fn an_amount_of_zero_is_refused() {
     refused(Limit::per_minute("x", 0), "amount", "0", AMOUNTS);
     refused(Limit::resource("x", 0), "amount", "0", AMOUNTS);
     refused(Limit::calls(0, MINUTE), "amount", "0", AMOUNTS);
@@ -46,7 +47,7 @@ fn an_amount_that_is_too_large_is_refused() {
 }
 
 #[test]
-fn an_amount_that_is_no_whole_number_is_refused() {
+fn an_amount_with_a_fraction_is_refused() {
     for (value, shown) in
         [(f64::NAN, "NaN"), (f64::INFINITY, "inf"), (f64::NEG_INFINITY, "-inf"), (0.5, "0.5")]
     {
@@ -55,7 +56,7 @@ fn an_amount_that_is_no_whole_number_is_refused() {
 }
 
 #[test]
-fn a_name_that_is_none_is_refused() {
+fn an_invalid_name_is_refused() {
     for name in ["", "1x", "a b", "wcu", "é", "a:b", &"n".repeat(65)] {
         refused(Limit::per_minute(name, 1), "name", &format!("{name:?}"), "a letter followed by letters");
     }
@@ -84,7 +85,7 @@ fn a_session_out_of_bounds_is_refused() {
 }
 
 #[test]
-fn a_burst_where_there_is_none_is_refused() {
+fn a_burst_without_a_bucket_is_refused() {
     let valid = "left out: only the bucket algorithms have one";
     refused(Limit::fixed_window("x", 10, MINUTE).burst(5), "burst", "5", valid);
     refused(Limit::sliding_window("x", 10, MINUTE).burst(5), "burst", "5", valid);
@@ -93,7 +94,7 @@ fn a_burst_where_there_is_none_is_refused() {
 }
 
 #[test]
-fn a_resolution_that_makes_no_sense_is_refused() {
+fn an_invalid_resolution_is_refused() {
     let only = "left out: only a sliding window has one";
     let second = Duration::from_secs(1);
     refused(Limit::per_minute("x", 1).resolution(second), "resolution", "1s", only);
@@ -113,7 +114,7 @@ fn a_resolution_that_makes_no_sense_is_refused() {
 }
 
 #[test]
-fn an_algorithm_where_there_is_none_is_refused() {
+fn an_algorithm_for_a_resource_or_quota_is_refused() {
     let valid = "left out: only rates and calls have one";
     refused(Limit::resource("x", 1).algorithm(Algorithm::Gcra), "algorithm", "GCRA", valid);
     refused(
@@ -141,29 +142,32 @@ fn a_set_with_too_many_limits_is_refused() {
 }
 
 #[test]
-fn a_set_with_a_bad_limit_says_what_the_limit_says() {
+fn a_set_with_an_invalid_limit_returns_the_error_of_that_limit() {
     let error = Limits::new([Limit::per_minute("x", 0)]).unwrap_err();
     assert_eq!(error.to_string(), format!("limit \"x\": amount is 0, but must be {AMOUNTS}"));
 }
 
 #[test]
-fn replacing_a_limit_that_is_not_there_is_refused() {
+fn replacing_an_unknown_limit_is_refused() {
     let limits = Limits::new([Limit::per_minute("x", 1)]).unwrap();
     let error = limits.replacing(Limit::per_minute("y", 1).build().unwrap()).unwrap_err();
     assert_eq!(error.to_string(), "there is no limit named \"y\" to replace or remove");
 }
 
 #[test]
-fn a_demand_that_does_not_fit_the_limits_says_why() {
+fn an_invalid_demand_is_refused_with_the_reason() {
     let limits = Limits::new([Limit::per_minute("rpm", 10), Limit::per_minute("tpm", 100)]).unwrap();
     let none = Limits::new(Vec::<Limit>::new()).unwrap();
-    let told = |limits: &Limits, demand: Box<dyn AsDemand>| limits.costs(&demand).unwrap_err().to_string();
+    let message = |limits: &Limits, demand: Box<dyn AsDemand>| limits.costs(&demand).unwrap_err().to_string();
     let cases: [(Box<dyn AsDemand>, &str); 7] = [
         (
             Box::new(demand! { rps: 1 }),
             "the demand names \"rps\", which is no limit here; known limits: rpm, tpm",
         ),
-        (Box::new(demand! {}), "the demand names no amount, but rpm wants one, such as demand! { rpm: 1 }"),
+        (
+            Box::new(demand! {}),
+            "the demand names no amount, but rpm requires one, such as demand! { rpm: 1 }",
+        ),
         (Box::new(demand! { rpm: 11 }), "a demand of 11 can never fit rpm, whose capacity is 10"),
         (
             Box::new(demand! { rpm: 1, rpm: 1 }),
@@ -183,25 +187,26 @@ fn a_demand_that_does_not_fit_the_limits_says_why() {
         ),
     ];
     for (demand, expected) in cases {
-        assert_eq!(told(&limits, demand), expected);
+        assert_eq!(message(&limits, demand), expected);
     }
     let expected = "the demand names \"rps\", which is no limit here; known limits: none";
-    assert_eq!(told(&none, Box::new(demand! { rps: 1 })), expected);
+    assert_eq!(message(&none, Box::new(demand! { rps: 1 })), expected);
 }
 
 #[test]
-fn a_demand_of_nothing_is_no_mistake() {
+fn a_demand_of_zero_is_valid() {
     let limits = Limits::new([Limit::per_minute("rpm", 10)]).unwrap();
     assert_eq!(limits.costs(&demand! { rpm: 0 }).unwrap().amounts(), [0]);
 }
 
 #[test]
-fn a_unit_that_is_none_says_why() {
+fn an_invalid_unit_or_amount_is_refused_with_the_reason() {
     assert_eq!(Unit::new("USD", 13).unwrap_err().to_string(), "decimals is 13, but must be 0 to 12");
     let usd = Unit::new("USD", 2).unwrap();
-    let told = |text: &str| usd.parse(text).unwrap_err().to_string();
+    let message = |text: &str| usd.parse(text).unwrap_err().to_string();
     for text in ["-1", "NaN", "1e3", "", "0.001", "99999999999999999"] {
-        assert_eq!(told(text), format!("{text:?} is no amount; write it like 12.5, with at most 2 decimals"));
+        let expected = format!("{text:?} is not an amount; write it like 12.5, with at most 2 decimals");
+        assert_eq!(message(text), expected);
     }
 }
 

@@ -1,10 +1,11 @@
-//! Limits that change while they are used: lowering clamps, raising mints nothing, every version keeps its bound.
+//! Limits that change while in use: lowering clamps, raising mints nothing, and every version keeps
+//! its bound.
 
 mod oracle;
 
 use oracle::Settled;
 use oracle::history::History;
-use oracle::seed::{Dice, for_seeds};
+use oracle::seed::{TestRng, for_seeds};
 use oracle::spec::{Spec, any};
 use oracle::subject::{Core, Subject, tick};
 use oracle::trace::{Plan, Trace};
@@ -12,18 +13,18 @@ use tollgate_core::{Bucket, Limit, Limits, Ready, Take, Tick, demand};
 
 const PLAN: Plan = Plan { steps: 25, overuse_max: 4, clock_back: false };
 
-/// A bucket with a past.
-fn used(dice: &mut Dice, spec: &Spec) -> (Core, u64) {
+/// Returns a bucket after a random history.
+fn used(rng: &mut TestRng, spec: &Spec) -> (Core, u64) {
     let mut core = Core::new(spec.limit("x"), 100);
-    let now = Trace::at(spec, PLAN, dice, 100).run(&mut core, &mut History::new(spec));
+    let now = Trace::at(spec, PLAN, rng, 100).run(&mut core, &mut History::new(spec));
     (core, now.expect("the bound is kept"))
 }
 
 #[test]
-fn lowering_clamps_at_once() {
-    for_seeds(2_000, |dice| {
-        let (old, new) = (any::kind(dice), any::kind(dice));
-        let (mut core, now) = used(dice, &old);
+fn lowering_a_limit_clamps_at_once() {
+    for_seeds(2_000, |rng| {
+        let (old, new) = (any::kind(rng), any::kind(rng));
+        let (mut core, now) = used(rng, &old);
         core.adopt(new.limit("x"), now);
         assert!(core.peek(now).available <= new.capacity() as i64, "{old:?} to {new:?}");
         Ok(())
@@ -32,12 +33,12 @@ fn lowering_clamps_at_once() {
 
 #[test]
 fn raising_a_bucket_mints_nothing() {
-    for_seeds(2_000, |dice| {
-        let (old, new) = (any::bucket(dice), any::bucket(dice));
-        let (mut core, now) = used(dice, &old);
+    for_seeds(2_000, |rng| {
+        let (old, new) = (any::bucket(rng), any::bucket(rng));
+        let (mut core, now) = used(rng, &old);
         let before = core.peek(now).available;
         core.adopt(new.limit("x"), now);
-        // What is in use of a resource and what was used of a rate say nothing about each other.
+        // Use of a resource and use of a rate do not convert.
         let is_gauge = |spec: &Spec| matches!(spec, Spec::Gauge { .. });
         let carried = if is_gauge(&old) == is_gauge(&new) { before } else { i64::MAX };
         assert_eq!(core.peek(now).available, carried.min(new.capacity() as i64), "{old:?} to {new:?}");
@@ -47,13 +48,13 @@ fn raising_a_bucket_mints_nothing() {
 
 #[test]
 fn changing_the_unit_back_and_forth_never_mints() {
-    for_seeds(2_000, |dice| {
-        let spec = any::bucket(dice);
-        let (mut core, now) = used(dice, &spec);
+    for_seeds(2_000, |rng| {
+        let spec = any::bucket(rng);
+        let (mut core, now) = used(rng, &spec);
         let before = core.peek(now);
         for _ in 0..5 {
-            // Room enough that nothing is clamped, only counted in other units.
-            let Spec::Bucket { algorithm, amount, period, .. } = any::bucket(dice) else { continue };
+            // The capacity is large enough that nothing is clamped, only converted to other units.
+            let Spec::Bucket { algorithm, amount, period, .. } = any::bucket(rng) else { continue };
             core.adopt(Spec::Bucket { algorithm, amount, capacity: 1_000, period }.limit("x"), now);
         }
         core.adopt(spec.limit("x"), now);
@@ -66,14 +67,14 @@ fn changing_the_unit_back_and_forth_never_mints() {
 }
 
 #[test]
-fn the_bound_holds_for_each_version() {
-    for_seeds(1_500, |dice| {
-        let mut spec = any::kind(dice);
-        let (mut core, mut now) = used(dice, &spec);
+fn each_version_keeps_its_bound() {
+    for_seeds(1_500, |rng| {
+        let mut spec = any::kind(rng);
+        let (mut core, mut now) = used(rng, &spec);
         for _ in 0..5 {
-            spec = any::kind(dice);
+            spec = any::kind(rng);
             core.adopt(spec.limit("x"), now);
-            now = Trace::at(&spec, PLAN, dice, now).run(&mut core, &mut History::new(&spec))?;
+            now = Trace::at(&spec, PLAN, rng, now).run(&mut core, &mut History::new(&spec))?;
         }
         Ok(())
     });
@@ -81,15 +82,15 @@ fn the_bound_holds_for_each_version() {
 
 #[test]
 fn another_machine_carries_over_what_is_left() {
-    for_seeds(3_000, |dice| {
-        let (old, new) = (any::kind(dice), any::kind(dice));
-        if old.is_like(&new) {
+    for_seeds(3_000, |rng| {
+        let (old, new) = (any::kind(rng), any::kind(rng));
+        if old.is_same_machine(&new) {
             return Ok(());
         }
-        let (mut core, now) = used(dice, &old);
+        let (mut core, now) = used(rng, &old);
         let before = core.peek(now).available;
         core.adopt(new.limit("x"), now);
-        // What is in use of a resource and what was used of a rate say nothing about each other.
+        // Use of a resource and use of a rate do not convert.
         let is_gauge = |spec: &Spec| matches!(spec, Spec::Gauge { .. });
         let carried = if is_gauge(&old) == is_gauge(&new) { before } else { i64::MAX };
         assert_eq!(core.peek(now).available, carried.min(new.capacity() as i64), "{old:?} to {new:?}");
@@ -98,24 +99,24 @@ fn another_machine_carries_over_what_is_left() {
 }
 
 #[test]
-fn the_same_limit_again_changes_no_answer() {
-    for_seeds(2_000, |dice| {
-        let spec = any::kind(dice);
-        let (mut core, now) = used(dice, &spec);
+fn adopting_an_equal_limit_changes_no_answer() {
+    for_seeds(2_000, |rng| {
+        let spec = any::kind(rng);
+        let (mut core, now) = used(rng, &spec);
         let same = core.clone();
         core.adopt(spec.limit("x"), now);
         for _ in 0..10 {
-            let later = now + dice.from(0, 5 * spec.pace());
+            let later = now + rng.from(0, 5 * spec.time_scale());
             assert_eq!(core.peek(later), same.peek(later), "{spec:?}");
         }
         Ok(())
     });
 }
 
-/// Anything that can owe.
-fn any_rate(dice: &mut Dice) -> Spec {
+/// Returns any limit that can be in debt.
+fn any_rate(rng: &mut TestRng) -> Spec {
     loop {
-        let spec = any::kind(dice);
+        let spec = any::kind(rng);
         if !matches!(spec, Spec::Gauge { .. }) {
             return spec;
         }
@@ -124,17 +125,18 @@ fn any_rate(dice: &mut Dice) -> Spec {
 
 #[test]
 fn a_change_pays_no_more_of_a_debt_than_it_raises_the_limit_by() {
-    for_seeds(2_000, |dice| {
-        let mut spec = any_rate(dice);
+    for_seeds(2_000, |rng| {
+        let mut spec = any_rate(rng);
         let mut core = Core::new(spec.limit("x"), 0);
         let at = core.try_take(0, 1).map_err(|denial| denial.to_string())?;
-        let used = spec.capacity() + dice.from(1, 50);
+        let used = spec.capacity() + rng.from(1, 50);
         core.settle(0, &Settled { at, reserved: 1, used, holder: None });
         for _ in 0..4 {
-            let (new, before) = (any_rate(dice), core.peek(0).available);
+            let (new, before) = (any_rate(rng), core.peek(0).available);
             core.adopt(new.limit("x"), 0);
-            // A bucket mints nothing, and another machine takes over what is left. A raised window has more room.
-            let raised = new.is_like(&spec) && !matches!(new, Spec::Bucket { .. });
+            // A bucket mints nothing, and another machine takes over what is left. A raised window
+            // has more room.
+            let raised = new.is_same_machine(&spec) && !matches!(new, Spec::Bucket { .. });
             let raised = if raised { new.capacity().saturating_sub(spec.capacity()) } else { 0 };
             let (most, left) = (before + raised as i64, core.peek(0).available);
             assert!(left <= most, "{spec:?} to {new:?}: {before} became {left}");
@@ -145,13 +147,13 @@ fn a_change_pays_no_more_of_a_debt_than_it_raises_the_limit_by() {
 }
 
 #[test]
-fn what_was_taken_before_a_change_can_be_settled_after_it() {
-    for_seeds(2_000, |dice| {
-        let (old, new) = (any::kind(dice), any::kind(dice));
+fn a_reservation_made_before_a_change_can_be_settled_after_it() {
+    for_seeds(2_000, |rng| {
+        let (old, new) = (any::kind(rng), any::kind(rng));
         let mut core = Core::new(old.limit("x"), 0);
         let at = core.try_take(0, old.capacity()).map_err(|denial| denial.to_string())?;
         core.adopt(new.limit("x"), 0);
-        let used = dice.from(0, 2 * old.capacity());
+        let used = rng.from(0, 2 * old.capacity());
         core.settle(0, &Settled { at, reserved: old.capacity(), used, holder: None });
         assert!(core.peek(0).available <= new.capacity() as i64, "{old:?} to {new:?}");
         Ok(())
@@ -159,11 +161,11 @@ fn what_was_taken_before_a_change_can_be_settled_after_it() {
 }
 
 #[test]
-fn after_a_change_a_rate_is_never_stuck() {
-    for_seeds(2_000, |dice| {
-        let old = any::kind(dice);
-        let new = [any::bucket, any::fixed, any::sliding, any::session][dice.from(0, 3) as usize](dice);
-        let (mut core, now) = used(dice, &old);
+fn after_a_change_the_wait_of_a_rate_is_known_and_tight() {
+    for_seeds(2_000, |rng| {
+        let old = any::kind(rng);
+        let new = [any::bucket, any::fixed, any::sliding, any::session][rng.from(0, 3) as usize](rng);
+        let (mut core, now) = used(rng, &old);
         core.adopt(new.limit("x"), now);
         let Err(denial) = core.try_take(now, new.capacity()) else { return Ok(()) };
         let Ready::At(ready) = denial.ready() else { return Err(format!("{old:?} to {new:?}: stuck")) };

@@ -1,4 +1,4 @@
-//! Cooldowns: no demand passes until they are over, and no caller has to know them by name.
+//! Cooldowns: every demand is denied until they end, and no caller has to know their name.
 
 use tollgate_core::{
     Bucket, Costs, DemandError, Limit, Limits, Name, Ready, Span, Take, Tick, Usage, demand,
@@ -6,8 +6,9 @@ use tollgate_core::{
 
 const START: Tick = Tick::from_secs(1_000);
 
-/// With few limits the bucket is plain, with a window it is not: both must say the same.
-fn both() -> [Limits; 2] {
+/// Returns limits of a plain bucket, and limits of a general one: both must behave the
+/// same.
+fn plain_and_general() -> [Limits; 2] {
     let rpm = Limit::per_minute("rpm", 100);
     let window = Limit::sliding_window("window", 100, std::time::Duration::from_secs(60));
     [vec![rpm.clone()], vec![rpm, window]]
@@ -30,15 +31,15 @@ fn passes(bucket: &mut Bucket, limits: &Limits, now: Tick) -> bool {
 }
 
 #[test]
-fn it_lasts_to_the_tick_and_the_denial_says_so() {
-    for limits in both() {
+fn a_cooldown_lasts_to_the_tick_that_the_denial_reports() {
+    for limits in plain_and_general() {
         let mut bucket = Bucket::fresh(&limits, START);
         assert!((0..10).all(|_| passes(&mut bucket, &limits, START)), "a call costs no time");
         cool_down(&mut bucket, &limits, START, 5_000_000);
         let end = START + Span::from_secs(5);
         let denial = bucket.take(&limits, START, &Take::of(&one(&limits))).expect_err("it lasts");
         assert_eq!((denial.ready(), denial.cooling_until()), (Ready::At(end), Some(end)));
-        assert_eq!(denial.limited_by(), None, "no limit that anybody knows refuses");
+        assert_eq!(denial.limited_by(), None, "a cooldown is not shown as a limit");
         assert_eq!(denial.statuses().count(), limits.len() - 1);
         assert!(!passes(&mut bucket, &limits, end - Span::from_micros(1)));
         assert!(passes(&mut bucket, &limits, end));
@@ -46,8 +47,8 @@ fn it_lasts_to_the_tick_and_the_denial_says_so() {
 }
 
 #[test]
-fn a_shorter_one_does_not_shorten_it_and_a_refund_changes_nothing() {
-    for limits in both() {
+fn a_shorter_cooldown_does_not_shorten_a_longer_one_and_a_refund_changes_nothing() {
+    for limits in plain_and_general() {
         let mut bucket = Bucket::fresh(&limits, START);
         let costs = one(&limits);
         let at = bucket.take(&limits, START, &Take::of(&costs)).expect("none lasts");
@@ -67,8 +68,8 @@ fn a_shorter_one_does_not_shorten_it_and_a_refund_changes_nothing() {
 }
 
 #[test]
-fn a_top_up_ends_it_and_leaves_the_others_alone() {
-    for limits in both() {
+fn a_top_up_ends_a_cooldown_and_leaves_other_limits_unchanged() {
+    for limits in plain_and_general() {
         let mut bucket = Bucket::fresh(&limits, START);
         assert!(passes(&mut bucket, &limits, START));
         cool_down(&mut bucket, &limits, START, 60_000_000);
@@ -81,8 +82,8 @@ fn a_top_up_ends_it_and_leaves_the_others_alone() {
 }
 
 #[test]
-fn a_clock_that_steps_back_does_not_end_it_and_one_that_jumps_ahead_does() {
-    for limits in both() {
+fn a_clock_that_steps_back_does_not_end_a_cooldown_and_one_that_jumps_ahead_does() {
+    for limits in plain_and_general() {
         let mut bucket = Bucket::fresh(&limits, START);
         cool_down(&mut bucket, &limits, START, 60_000_000);
         assert!(!passes(&mut bucket, &limits, START - Span::from_secs(500)));
@@ -92,8 +93,8 @@ fn a_clock_that_steps_back_does_not_end_it_and_one_that_jumps_ahead_does() {
 }
 
 #[test]
-fn it_is_written_read_and_carried_over_to_other_limits() {
-    let [few, more] = both();
+fn a_cooldown_round_trips_and_is_carried_over_to_other_limits() {
+    let [few, more] = plain_and_general();
     for (from, to) in [(&few, &more), (&more, &few), (&few, &few)] {
         let mut bucket = Bucket::fresh(from, START);
         cool_down(&mut bucket, from, START, 7_000_000);
@@ -109,8 +110,8 @@ fn it_is_written_read_and_carried_over_to_other_limits() {
 }
 
 #[test]
-fn limits_with_one_are_read_as_they_were_written_and_it_cannot_be_made_up() {
-    let limits = both()[0].clone().at_version(3);
+fn limits_with_a_cooldown_round_trip_and_forged_ones_are_refused() {
+    let limits = plain_and_general()[0].clone().at_version(3);
     let text = limits.to_text();
     let read = Limits::from_text(&text, &|_| None).expect("it was written");
     assert_eq!((&read, read.version()), (&limits, 3));
@@ -125,8 +126,8 @@ fn limits_with_one_are_read_as_they_were_written_and_it_cannot_be_made_up() {
 }
 
 #[test]
-fn no_demand_can_name_it_and_no_error_does() {
-    let limits = &both()[0];
+fn no_demand_can_name_a_cooldown_and_no_error_does() {
+    let limits = &plain_and_general()[0];
     let error = limits.costs(&demand! { rpm: 1, "_cooldown_": 1 }).expect_err("it is no limit of theirs");
     let DemandError::UnknownLimit { known, .. } = error else { panic!("{error}") };
     assert_eq!(known.iter().map(Name::as_str).collect::<Vec<_>>(), ["rpm"]);

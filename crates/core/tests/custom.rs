@@ -1,11 +1,11 @@
-//! Custom limits: a rule of the caller's own is a limit like any other.
+//! Custom limits: a rule of the caller is a limit like any other.
 
 mod oracle;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Duration;
 
-use oracle::seed::{Dice, first_failure, for_seeds};
+use oracle::seed::{TestRng, first_failure, for_seeds};
 use oracle::spec::{Spec, any};
 use oracle::subject::{Core, tick};
 use oracle::trace::{PLAN, Plan, compare};
@@ -13,15 +13,16 @@ use tollgate_core::{
     Bucket, CustomLimit, Demand, Limit, Limits, LimitsError, Ready, Take, Tick, UNBOUNDED, Usage, demand,
 };
 
-/// A fixed window, written by a caller. What is used beyond the amount is owed to the windows that follow.
+/// A fixed window, written by a caller. What is used beyond the amount is charged to the following
+/// windows.
 struct Window {
     amount: u64,
     period: u64,
-    /// Planted: what is given back is lost.
-    keeps_refunds: bool,
+    /// A planted fault: refunds are lost.
+    loses_refunds: bool,
 }
 
-/// What was used, in the window of this number.
+/// The use in the window of this number.
 #[derive(Clone, Debug, Default, PartialEq)]
 struct Used {
     window: u64,
@@ -66,35 +67,35 @@ impl CustomLimit for Window {
 
     fn refund(&self, used: &mut Used, at: Tick, now: Tick, amount: u64) {
         *used = self.at(used, now);
-        if used.window == at.as_micros() / self.period && !self.keeps_refunds {
+        if used.window == at.as_micros() / self.period && !self.loses_refunds {
             used.count = used.count.saturating_sub(amount);
         }
     }
 }
 
-fn window_of(spec: &Spec, keeps_refunds: bool) -> Limit {
+fn window_of(spec: &Spec, loses_refunds: bool) -> Limit {
     let Spec::Fixed { amount, period } = *spec else { panic!("it is a fixed window") };
-    Limit::custom("x", Window { amount, period, keeps_refunds }).build().expect("it is valid")
+    Limit::custom("x", Window { amount, period, loses_refunds }).build().expect("it is valid")
 }
 
-fn agrees(dice: &mut Dice, keeps_refunds: bool) -> Result<(), String> {
-    let spec = any::fixed(dice);
-    let plan = Plan { clock_back: dice.one_in(4), ..PLAN };
-    compare(&spec, plan, dice, |spec, now| Core::new(window_of(spec, keeps_refunds), now))
-}
-
-#[test]
-fn a_window_of_the_callers_own_agrees_with_the_count_of_every_window() {
-    for_seeds(2_000, |dice| agrees(dice, false));
+fn agrees(rng: &mut TestRng, loses_refunds: bool) -> Result<(), String> {
+    let spec = any::fixed(rng);
+    let plan = Plan { clock_back: rng.one_in(4), ..PLAN };
+    compare(&spec, plan, rng, |spec, now| Core::new(window_of(spec, loses_refunds), now))
 }
 
 #[test]
-fn a_rule_that_loses_refunds_is_found_out() {
-    assert!(first_failure(200, |dice| agrees(dice, true)).is_some());
+fn a_custom_window_agrees_with_the_count_of_every_window() {
+    for_seeds(2_000, |rng| agrees(rng, false));
 }
 
-/// At most `amount` in each period; the first lasts for `first`, and each one twice as long as the one before. Nothing is
-/// owed to the next.
+#[test]
+fn a_rule_that_loses_refunds_is_found() {
+    assert!(first_failure(200, |rng| agrees(rng, true)).is_some());
+}
+
+/// At most `amount` in each period; the first lasts `first`, and each following one twice as long
+/// as the one before. Nothing is charged to the next period.
 #[derive(Clone, Copy)]
 struct Doubling {
     amount: u64,
@@ -102,7 +103,7 @@ struct Doubling {
 }
 
 impl Doubling {
-    /// Which period an instant is in: the one of number `n` starts at `(2^n - 1) * first`.
+    /// Returns the number of the period at an instant: period `n` starts at `(2^n - 1) * first`.
     fn number(&self, now: Tick) -> u32 {
         (now.as_micros() / self.first + 1).ilog2()
     }
@@ -113,7 +114,7 @@ impl Doubling {
 }
 
 impl CustomLimit for Doubling {
-    /// What was used in the period of this number.
+    /// The number of the period, and the use in it.
     type State = (u32, i64);
 
     fn capacity(&self) -> u64 {
@@ -146,7 +147,7 @@ impl CustomLimit for Doubling {
     }
 }
 
-/// Everything that happened to a [`Doubling`], recounted for every question.
+/// Everything that happened to a [`Doubling`], recounted for every query.
 #[derive(Default)]
 struct Ledger(Vec<(u64, i64)>);
 
@@ -161,37 +162,39 @@ impl Ledger {
     }
 }
 
-/// A trace of takes and settlements of a custom limit beside a rate. The rate is compared with the same rate alone, the
-/// custom limit with the ledger.
-fn beside_a_rate(dice: &mut Dice) -> Result<(), String> {
-    let rule = Doubling { amount: dice.from(1, 9), first: dice.from(1, 20) };
+/// Runs a trace of takes and settlements of a custom limit beside a rate. Compares the rate with
+/// the same rate alone, and the custom limit with the ledger.
+fn beside_a_rate(rng: &mut TestRng) -> Result<(), String> {
+    let rule = Doubling { amount: rng.from(1, 9), first: rng.from(1, 20) };
     let rate = || Limit::rate("rate", 5, Duration::from_micros(40));
     let both = Limits::new([Limit::custom("own", rule), rate()]).expect("they are valid");
     let alone = Limits::new([rate()]).expect("it is valid");
-    let mut now = dice.from(0, 50);
+    let mut now = rng.from(0, 50);
     let mut bucket = Bucket::fresh(&both, tick(now));
-    let (mut twin, mut ledger, mut loans) = (Bucket::fresh(&alone, tick(now)), Ledger::default(), Vec::new());
+    let (mut rate_bucket, mut ledger, mut reservations) =
+        (Bucket::fresh(&alone, tick(now)), Ledger::default(), Vec::new());
     for step in 0..60 {
-        now += *dice.pick(&[0, 0, 1, 7, 30]);
-        let (own, rated) = (dice.from(0, rule.amount), dice.from(0, 5));
+        now += *rng.pick(&[0, 0, 1, 7, 30]);
+        let (own, rated) = (rng.from(0, rule.amount), rng.from(0, 5));
         let costs = both.costs(&Demand::new().with("own", own).with("rate", rated)).expect("they fit");
         let share = alone.costs(&Demand::new().with("rate", rated)).expect("it fits");
-        let fits = (own == 0 || ledger.left(rule, now) >= own as i64) && twin.fits(&alone, tick(now), &share);
+        let fits =
+            (own == 0 || ledger.left(rule, now) >= own as i64) && rate_bucket.fits(&alone, tick(now), &share);
         let before = bucket.clone();
         let what = format!("{rule:?}: step {step}, now {now}, {own} and {rated}");
         match bucket.take(&both, tick(now), &Take::of(&costs)) {
             Ok(at) if fits => {
-                twin.take(&alone, tick(now), &Take::of(&share)).expect("it was found to fit");
+                rate_bucket.take(&alone, tick(now), &Take::of(&share)).expect("it was found to fit");
                 ledger.0.push((now, own as i64));
-                loans.push((at, costs, share, own, rated));
+                reservations.push((at, costs, share, own, rated));
             }
             Err(denial) if !fits => {
                 if bucket != before {
                     return Err(format!("{what}: a denial changed something"));
                 }
-                // Tight: admitted then, and not a tick earlier.
+                // The wait is tight: admitted then, and not a tick earlier.
                 let Ready::At(ready) = denial.ready() else {
-                    return Err(format!("{what}: {denial:?} does not say when"));
+                    return Err(format!("{what}: {denial:?} has no instant"));
                 };
                 let earlier = tick(ready.as_micros() - 1);
                 if !before.fits(&both, ready, &costs)
@@ -202,20 +205,20 @@ fn beside_a_rate(dice: &mut Dice) -> Result<(), String> {
             }
             other => return Err(format!("{what}: answered {other:?}")),
         }
-        if !loans.is_empty() && dice.one_in(3) {
-            let (at, reserved, share, own, rated) = loans.swap_remove(0);
-            let used = [dice.from(0, 2 * own), dice.from(0, 2 * rated)];
+        if !reservations.is_empty() && rng.one_in(3) {
+            let (at, reserved, share, own, rated) = reservations.swap_remove(0);
+            let used = [rng.from(0, 2 * own), rng.from(0, 2 * rated)];
             bucket.settle(&both, tick(now), &Usage { at, reserved: &reserved, used: &used, holder: None });
             let usage = Usage { at, reserved: &share, used: &used[1..], holder: None };
-            twin.settle(&alone, tick(now), &usage);
-            // Less counts for the instant it was taken at, more for this one.
+            rate_bucket.settle(&alone, tick(now), &usage);
+            // A refund counts at the instant of the take, an excess at the current one.
             let more = used[0] as i64 - own as i64;
             ledger.0.push((if more < 0 { at.as_micros() } else { now }, more));
         }
         let status = bucket.peek(&both, tick(now));
-        let left = (ledger.left(rule, now), twin.peek(&alone, tick(now))[0].available());
+        let left = (ledger.left(rule, now), rate_bucket.peek(&alone, tick(now))[0].available());
         if (status[0].available(), status[1].available()) != left {
-            return Err(format!("{what}: {left:?} are left, but it is told {status:?}"));
+            return Err(format!("{what}: {left:?} are left, but the bucket reports {status:?}"));
         }
     }
     Ok(())
@@ -232,10 +235,10 @@ fn a_custom_limit_and_a_rate_are_taken_together_or_not_at_all() {
     for_seeds(2_000, beside_a_rate);
 }
 
-/// A rule that returns the answer it was made with.
-struct Says(Ready);
+/// A rule that always returns the same readiness.
+struct Constant(Ready);
 
-impl CustomLimit for Says {
+impl CustomLimit for Constant {
     type State = u64;
 
     fn capacity(&self) -> u64 {
@@ -265,20 +268,21 @@ impl CustomLimit for Says {
     }
 }
 
-fn says(ready: Ready) -> Limits {
-    Limits::new([Limit::custom("own", Says(ready)), Limit::resource("slots", 10)]).expect("they are valid")
+fn constant(ready: Ready) -> Limits {
+    Limits::new([Limit::custom("own", Constant(ready)), Limit::resource("slots", 10)])
+        .expect("they are valid")
 }
 
 #[test]
-fn an_instant_that_has_passed_is_now_and_the_end_of_time_is_not_known() {
+fn a_past_instant_is_now_and_the_last_tick_is_unknown() {
     let now = tick(1_000);
-    for (told, meant) in [
+    for (returned, meant) in [
         (Ready::At(tick(1_000)), Ready::Now),
         (Ready::At(tick(3)), Ready::Now),
         (Ready::At(tick(1_001)), Ready::At(tick(1_001))),
         (Ready::At(Tick::MAX), Ready::Unknown),
     ] {
-        let limits = says(told);
+        let limits = constant(returned);
         let costs = limits.costs(&demand! { own: 1 }).expect("it fits");
         let bucket = Bucket::fresh(&limits, now);
         assert_eq!(bucket.ready(&limits, now, &costs), meant);
@@ -287,8 +291,8 @@ fn an_instant_that_has_passed_is_now_and_the_end_of_time_is_not_known() {
 }
 
 #[test]
-fn a_rule_is_asked_for_no_more_than_its_capacity_and_for_nothing_if_nothing_is_taken() {
-    let limits = says(Ready::Now);
+fn a_rule_is_called_with_at_most_its_capacity_and_never_with_zero() {
+    let limits = constant(Ready::Now);
     let mut bucket = Bucket::fresh(&limits, Tick::ZERO);
     let none = limits.costs(&demand! { own: 0 }).expect("it fits");
     bucket.take(&limits, Tick::ZERO, &Take::of(&none)).expect("nothing always fits");
@@ -300,8 +304,8 @@ fn a_rule_is_asked_for_no_more_than_its_capacity_and_for_nothing_if_nothing_is_t
 }
 
 #[test]
-fn a_rule_that_panics_leaves_the_bucket_as_it_was() {
-    let limits = says(Ready::Now);
+fn a_rule_that_panics_leaves_the_bucket_unchanged() {
+    let limits = constant(Ready::Now);
     let mut bucket = Bucket::fresh(&limits, Tick::ZERO);
     let costs = limits.costs(&demand! { own: 2 }).expect("it fits");
     bucket.take(&limits, Tick::ZERO, &Take::of(&costs)).expect("it fits");
@@ -311,13 +315,13 @@ fn a_rule_that_panics_leaves_the_bucket_as_it_was() {
         catch_unwind(AssertUnwindSafe(|| bucket.take(&limits, tick(5), &Take::of(&unlucky)).is_ok()));
     assert!(panicked.is_err());
     assert_eq!(bucket, before);
-    assert_eq!(bucket.peek(&limits, tick(5))[1].available(), 9, "the slot of the first only");
+    assert_eq!(bucket.peek(&limits, tick(5))[1].available(), 9, "only the first take holds a slot");
 }
 
 #[test]
 fn a_replaced_rule_carries_over_what_was_used() {
     let custom = |limit| Limits::new([limit]).expect("it is valid");
-    let window = |amount| Window { amount, period: 1_000, keeps_refunds: false };
+    let window = |amount| Window { amount, period: 1_000, loses_refunds: false };
     let old = custom(Limit::custom("x", window(10)));
     let mut bucket = Bucket::fresh(&old, Tick::ZERO);
     bucket.settle(
@@ -326,11 +330,11 @@ fn a_replaced_rule_carries_over_what_was_used() {
         &Usage { at: Tick::ZERO, reserved: &tollgate_core::Costs::none(1), used: &[4], holder: None },
     );
     let left = |bucket: &Bucket, limits: &Limits| bucket.peek(limits, Tick::ZERO)[0].available();
-    // Of one type: the state itself.
+    // The new rule is of the same type: the state itself is carried over.
     let larger = old.replacing(Limit::custom("x", window(12)).build().expect("it is valid")).expect("it may");
     bucket.adopt(&old, &larger, Tick::ZERO);
     assert_eq!(left(&bucket, &larger), 8);
-    // Of another: what is left is carried over.
+    // The new rule is of another type: what is left is carried over.
     let other = Doubling { amount: 20, first: 1_000 };
     let other = larger.replacing(Limit::custom("x", other).build().expect("it is valid")).expect("it may");
     bucket.adopt(&larger, &other, Tick::ZERO);
@@ -343,24 +347,24 @@ fn a_replaced_rule_carries_over_what_was_used() {
 }
 
 #[test]
-fn a_shadow_counts_and_never_refuses_and_a_soft_level_is_remarked() {
+fn a_custom_shadow_limit_never_denies_and_a_custom_soft_level_warns() {
     let rule = Doubling { amount: 2, first: 1_000 };
     let limits = Limits::new([Limit::custom("shadow", rule).shadow(), Limit::custom("soft", rule).soft(1)]);
     let limits = limits.expect("they are valid");
     let mut bucket = Bucket::fresh(&limits, Tick::ZERO);
     let costs = limits.costs(&demand! { shadow: 2, soft: 1 }).expect("it fits");
-    for (remarks, left) in [(0b00, [0, 1]), (0b11, [-2, 0])] {
+    for (warnings, left) in [(0b00, [0, 1]), (0b11, [-2, 0])] {
         bucket.take(&limits, Tick::ZERO, &Take::of(&costs)).expect("it passes");
-        assert_eq!(bucket.remarks(&limits, Tick::ZERO), remarks);
-        let told: Vec<i64> =
+        assert_eq!(bucket.warnings(&limits, Tick::ZERO), warnings);
+        let available: Vec<i64> =
             bucket.peek(&limits, Tick::ZERO).iter().map(|status| status.available()).collect();
-        assert_eq!(told, left);
+        assert_eq!(available, left);
     }
 }
 
 #[test]
-fn what_a_rule_cannot_be_is_refused_when_the_limit_is_built() {
-    let window = |amount| Limit::custom("own", Window { amount, period: 1, keeps_refunds: false });
+fn an_invalid_custom_limit_is_refused_when_it_is_built() {
+    let window = |amount| Limit::custom("own", Window { amount, period: 1, loses_refunds: false });
     assert_eq!(window(0).build().unwrap_err().field(), "amount");
     assert_eq!(window(5).burst(6).build().unwrap_err().field(), "burst");
     assert_eq!(window(5).algorithm(tollgate_core::Algorithm::Gcra).build().unwrap_err().field(), "algorithm");
@@ -369,8 +373,8 @@ fn what_a_rule_cannot_be_is_refused_when_the_limit_is_built() {
 }
 
 #[test]
-fn no_store_takes_a_custom_limit_for_something_else() {
-    let limits = says(Ready::Now);
+fn a_custom_limit_cannot_be_stored_partitioned_or_scaled() {
+    let limits = constant(Ready::Now);
     assert_eq!(limits.check_storable(), Err(LimitsError::Custom(limits[0].name().clone())));
     assert!(Limits::from_text(&limits.to_text(), &|_| None).is_err());
     let bucket = Bucket::fresh(&limits, Tick::ZERO);
@@ -381,5 +385,5 @@ fn no_store_takes_a_custom_limit_for_something_else() {
     assert_eq!(limits.scaled(50)[0], limits[0], "a rule has no shares");
     let rates = Limits::new([Limit::per_second("rps", 1)]).expect("it is valid");
     assert_eq!(rates.check_storable(), Ok(()));
-    assert_ne!(limits[0], says(Ready::Now)[0], "only a clone is the same rule");
+    assert_ne!(limits[0], constant(Ready::Now)[0], "only a clone is the same rule");
 }

@@ -4,11 +4,11 @@ mod oracle;
 
 use oracle::Settled;
 use oracle::edges::Listed;
-use oracle::seed::{Dice, first_failure, for_seeds};
+use oracle::seed::{TestRng, first_failure, for_seeds};
 use oracle::spec::{Spec, any};
 use oracle::subject::{Answer, Core, Subject};
 
-/// How much the limit gives from `start` to `now`, at the very most: what it starts with, and what comes after.
+/// Returns the most that the limit gives from `start` to `now`: its capacity, and what it gains.
 fn given(spec: &Spec, start: u64, now: u64) -> i128 {
     let (capacity, elapsed) = (i128::from(spec.capacity()), i128::from(now - start));
     let whole = |period: u64| i128::from(now / period - start / period);
@@ -25,23 +25,24 @@ fn given(spec: &Spec, start: u64, now: u64) -> i128 {
     capacity + more
 }
 
-/// Takes whenever it can and overuses nearly always. In the long run no more is used than the limit gave, but
-/// for the last overshoot, because a new demand is admitted only when everything before it was paid for.
-fn long_run(dice: &mut Dice, spec: &Spec, subject: &mut dyn Subject) -> Result<(), String> {
+/// Takes whenever it can and overuses nearly always. In the long run no more is used than the limit
+/// gave, except for the last overshoot, because a demand is admitted only after all debt was
+/// repaid.
+fn long_run(rng: &mut TestRng, spec: &Spec, subject: &mut dyn Subject) -> Result<(), String> {
     let (start, mut now, mut used) = (0, 0, 0);
     for _ in 0..60 {
-        let cost = dice.from(1, spec.capacity());
+        let cost = rng.from(1, spec.capacity());
         match subject.take(now, cost, None) {
             Answer::Admitted(at) => {
                 if used + i128::from(cost) > given(spec, start, now) {
                     return Err(format!("{spec:?}: {used} and {cost} used by {now}"));
                 }
-                let really = dice.from(0, 10 * cost).max(cost);
-                subject.settle(now, &Settled { at, reserved: cost, used: really, holder: None });
-                used += i128::from(really);
+                let actual = rng.from(0, 10 * cost).max(cost);
+                subject.settle(now, &Settled { at, reserved: cost, used: actual, holder: None });
+                used += i128::from(actual);
             }
             Answer::Denied { ready: tollgate_core::Ready::At(ready), .. } => {
-                now = if dice.one_in(2) { ready.as_micros() } else { now + dice.from(0, spec.pace()) };
+                now = if rng.one_in(2) { ready.as_micros() } else { now + rng.from(0, spec.time_scale()) };
             }
             Answer::Denied { .. } => return Ok(()),
         }
@@ -49,20 +50,20 @@ fn long_run(dice: &mut Dice, spec: &Spec, subject: &mut dyn Subject) -> Result<(
     Ok(())
 }
 
-const IN_DEBT: [fn(&mut Dice) -> Spec; 5] =
+const IN_DEBT: [fn(&mut TestRng) -> Spec; 5] =
     [any::bucket, any::fixed, any::sliding, any::session, any::calendar];
 
 #[test]
-fn in_the_long_run_no_more_is_used_than_was_given_but_for_the_last_overshoot() {
+fn in_the_long_run_use_exceeds_what_was_given_by_the_last_overshoot_only() {
     for spec in IN_DEBT {
-        for_seeds(400, |dice| {
-            let spec = spec(dice);
-            long_run(dice, &spec, &mut Core::new(spec.limit("x"), 0))
+        for_seeds(400, |rng| {
+            let spec = spec(rng);
+            long_run(rng, &spec, &mut Core::new(spec.limit("x"), 0))
         });
     }
 }
 
-/// One of each kind that may be in debt, with 10 for each 60.
+/// Returns one limit of each kind that can be in debt, with 10 for each 60 ticks.
 fn tens() -> [Spec; 5] {
     let (amount, period) = (10, 60);
     let algorithm = tollgate_core::Algorithm::TokenBucket;
@@ -76,7 +77,7 @@ fn tens() -> [Spec; 5] {
 }
 
 #[test]
-fn debt_is_what_was_used_beyond_the_amount_and_no_more() {
+fn debt_is_exactly_the_use_beyond_the_amount() {
     for spec in tens() {
         for used in [10, 11, 25, 100] {
             let mut core = Core::new(spec.limit("x"), 0);
@@ -88,7 +89,7 @@ fn debt_is_what_was_used_beyond_the_amount_and_no_more() {
 }
 
 #[test]
-fn an_edge_pays_one_amount_of_debt_and_forgives_nothing() {
+fn an_edge_repays_one_amount_of_debt_and_forgives_nothing() {
     for spec in tens() {
         let mut core = Core::new(spec.limit("x"), 0);
         let at = core.try_take(0, 10).unwrap();
@@ -103,7 +104,7 @@ fn an_edge_pays_one_amount_of_debt_and_forgives_nothing() {
 }
 
 #[test]
-fn nothing_is_admitted_while_there_is_debt() {
+fn no_demand_is_admitted_while_there_is_debt() {
     for spec in tens() {
         let mut core = Core::new(spec.limit("x"), 0);
         let at = core.try_take(0, 1).unwrap();
@@ -116,7 +117,7 @@ fn nothing_is_admitted_while_there_is_debt() {
 }
 
 #[test]
-fn a_refund_within_the_period_pays_debt_back() {
+fn a_refund_within_the_period_repays_debt() {
     for spec in tens() {
         let mut core = Core::new(spec.limit("x"), 0);
         let (one, two) = (core.try_take(0, 5).unwrap(), core.try_take(0, 5).unwrap());
@@ -128,7 +129,7 @@ fn a_refund_within_the_period_pays_debt_back() {
 }
 
 #[test]
-fn a_refund_after_the_period_gives_nothing_back_but_to_a_bucket() {
+fn a_refund_after_the_period_only_counts_for_a_bucket() {
     for spec in tens() {
         let mut core = Core::new(spec.limit("x"), 0);
         let at = core.try_take(0, 10).unwrap();
@@ -139,7 +140,7 @@ fn a_refund_after_the_period_gives_nothing_back_but_to_a_bucket() {
     }
 }
 
-/// A fault: it forgets what was used beyond the reservation.
+/// A planted fault: it drops what was used beyond the reservation.
 struct Forgiving(Core);
 
 impl Subject for Forgiving {
@@ -151,7 +152,7 @@ impl Subject for Forgiving {
         self.0.settle(now, &Settled { used: settled.used.min(settled.reserved), ..*settled });
     }
 
-    fn peek(&self, now: u64) -> oracle::subject::Standing {
+    fn peek(&self, now: u64) -> oracle::subject::Observation {
         self.0.peek(now)
     }
 }
@@ -159,9 +160,9 @@ impl Subject for Forgiving {
 #[test]
 fn the_check_finds_debt_that_is_forgiven() {
     for spec in IN_DEBT {
-        let found = first_failure(50, |dice| {
-            let spec = spec(dice);
-            long_run(dice, &spec, &mut Forgiving(Core::new(spec.limit("x"), 0)))
+        let found = first_failure(50, |rng| {
+            let spec = spec(rng);
+            long_run(rng, &spec, &mut Forgiving(Core::new(spec.limit("x"), 0)))
         });
         assert!(found.is_some());
     }

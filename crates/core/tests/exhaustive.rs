@@ -1,7 +1,7 @@
 //! All small cases: capacity up to 4, costs up to 5, 6 steps, for every machine.
 //!
-//! A step is a demand or a settlement after some time. The tree of all of them is walked level by level, with
-//! what was reached in two ways walked on from once.
+//! A step is a demand or a settlement after some time. The tree of all steps is walked level by
+//! level; a node that is reached in two ways is continued once.
 
 mod oracle;
 
@@ -12,39 +12,39 @@ use oracle::Settled;
 use oracle::edges::Listed;
 use oracle::spec::Spec;
 use oracle::subject::{Answer, Core, Subject, costs};
-use oracle::trace::{Compare, Witness};
+use oracle::trace::{Checker, Compare};
 use tollgate_core::{Algorithm, Demand, DemandError, Holder};
 
 const STEPS: usize = 6;
 const COST_MAX: u64 = 5;
 
-/// Where a path has led to: the core, the oracle, and what was taken last and is not settled.
+/// A node of the tree: the core, the oracle, and the last reservation that is not settled.
 #[derive(Clone)]
-struct Place {
+struct Node {
     core: Core,
     oracle: Compare,
     now: u64,
-    loan: Option<Settled>,
+    reservation: Option<Settled>,
 }
 
-impl Place {
-    fn start(spec: &Spec) -> Place {
-        Place { core: Core::new(spec.limit("x"), 0), oracle: Compare::new(spec, 0), now: 0, loan: None }
+impl Node {
+    fn start(spec: &Spec) -> Node {
+        Node { core: Core::new(spec.limit("x"), 0), oracle: Compare::new(spec, 0), now: 0, reservation: None }
     }
 
-    /// Places with the same key have the same future.
+    /// Returns a key. Nodes with the same key have the same future.
     fn key(&self) -> String {
-        format!("{} {:?} {:?} {:?}", self.now, self.core.bucket, self.oracle.oracle, self.loan)
+        format!("{} {:?} {:?} {:?}", self.now, self.core.bucket, self.oracle.oracle, self.reservation)
     }
 
-    fn take(&self, passed: u64, cost: u64, holder: Option<Holder>) -> Result<Place, String> {
-        let mut next = Place { now: self.now + passed, ..self.clone() };
+    fn take(&self, passed: u64, cost: u64, holder: Option<Holder>) -> Result<Node, String> {
+        let mut next = Node { now: self.now + passed, ..self.clone() };
         let answer = next.core.take(next.now, cost, holder);
         next.oracle.taken(next.now, cost, holder, &answer)?;
         match answer {
             Answer::Admitted(at) => {
                 let holder = holder.map(|holder| holder.id);
-                next.loan = Some(Settled { at, reserved: cost, used: 0, holder });
+                next.reservation = Some(Settled { at, reserved: cost, used: 0, holder });
             }
             Answer::Denied { .. } if next.core.bucket == self.core.bucket => {}
             Answer::Denied { .. } => return Err("a denial changed the bucket".into()),
@@ -52,43 +52,43 @@ impl Place {
         Ok(next)
     }
 
-    fn settle(&self, passed: u64, used: u64) -> Result<Place, String> {
-        let mut next = Place { now: self.now + passed, loan: None, ..self.clone() };
-        let Some(loan) = self.loan else { return Ok(next) };
-        let settled = Settled { used, ..loan };
+    fn settle(&self, passed: u64, used: u64) -> Result<Node, String> {
+        let mut next = Node { now: self.now + passed, reservation: None, ..self.clone() };
+        let Some(reservation) = self.reservation else { return Ok(next) };
+        let settled = Settled { used, ..reservation };
         next.core.settle(next.now, &settled);
         next.oracle.settled(next.now, &settled)?;
         Ok(next)
     }
 }
 
-/// Walks all paths of demands of up to the capacity and settlements, and answers how many places there are.
+/// Walks all paths of demands up to the capacity and settlements, and returns the number of nodes.
 fn enumerate(spec: &Spec, pauses: &[u64], usages: &[u64]) -> Result<usize, String> {
-    let mut level = vec![Place::start(spec)];
-    let mut places = 1;
+    let mut level = vec![Node::start(spec)];
+    let mut nodes = 1;
     for _ in 0..STEPS {
         let mut next = HashMap::new();
-        for place in &level {
-            step(spec, place, pauses, usages, &mut next)
-                .map_err(|why| format!("{spec:?}, after {}: {why}", place.key()))?;
+        for node in &level {
+            step(spec, node, pauses, usages, &mut next)
+                .map_err(|why| format!("{spec:?}, after {}: {why}", node.key()))?;
         }
         level = next.into_values().collect();
-        places += level.len();
+        nodes += level.len();
     }
-    Ok(places)
+    Ok(nodes)
 }
 
-/// Everything that can happen at `place`.
+/// Performs every step that is possible at `node`.
 fn step(
     spec: &Spec,
-    place: &Place,
+    node: &Node,
     pauses: &[u64],
     usages: &[u64],
-    next: &mut HashMap<String, Place>,
+    next: &mut HashMap<String, Node>,
 ) -> Result<(), String> {
     for passed in pauses {
-        let takes = (1..=spec.capacity()).map(|cost| place.take(*passed, cost, holder(spec, place)));
-        let settles = usages.iter().map(|used| place.settle(*passed, *used));
+        let takes = (1..=spec.capacity()).map(|cost| node.take(*passed, cost, holder(spec, node)));
+        let settles = usages.iter().map(|used| node.settle(*passed, *used));
         for reached in takes.chain(settles) {
             let mut reached = reached?;
             if let Entry::Vacant(vacant) = next.entry(reached.key()) {
@@ -100,17 +100,17 @@ fn step(
     Ok(())
 }
 
-/// Every other tick the gauge is taken by a holder that expires.
-fn holder(spec: &Spec, place: &Place) -> Option<Holder> {
-    let held = matches!(spec, Spec::Gauge { .. }) && place.now % 2 == 1;
-    held.then(|| Holder { id: place.now.into(), expires: oracle::subject::tick(place.now + 3) })
+/// At every other tick a holder with an expiry takes from the gauge.
+fn holder(spec: &Spec, node: &Node) -> Option<Holder> {
+    let held = matches!(spec, Spec::Gauge { .. }) && node.now % 2 == 1;
+    held.then(|| Holder { id: node.now.into(), expires: oracle::subject::tick(node.now + 3) })
 }
 
 fn impossible_costs_are_refused(spec: &Spec) {
     let limits = Core::new(spec.limit("x"), 0).limits;
     for asked in spec.capacity() + 1..=COST_MAX {
         let refused = match spec {
-            // No demand can name it.
+            // No demand can name a cooldown.
             Spec::Cooldown => limits.impossible(&costs(&limits, asked)).map_or(Ok(()), Err),
             _ => limits.costs(&Demand::new().with("x", asked)).map(drop),
         };
@@ -123,11 +123,11 @@ fn impossible_costs_are_refused(spec: &Spec) {
 
 fn all_cases(specs: impl IntoIterator<Item = Spec>, pauses: &[u64], usages: &[u64]) {
     for spec in specs {
-        // The larger the capacity, the more demands there are to choose from; fewer pauses keep it walkable.
+        // A larger capacity has more demands to choose from; fewer pauses keep the tree small.
         let pauses = if spec.capacity() <= 2 { pauses } else { &pauses[..2] };
         impossible_costs_are_refused(&spec);
-        let places = enumerate(&spec, pauses, usages);
-        assert!(places.as_ref().is_ok_and(|places| *places > STEPS), "{places:?}");
+        let nodes = enumerate(&spec, pauses, usages);
+        assert!(nodes.as_ref().is_ok_and(|nodes| *nodes > STEPS), "{nodes:?}");
     }
 }
 

@@ -1,4 +1,4 @@
-//! No overflow and no panic, for any limit that could be built and any amount, at any time.
+//! No overflow and no panic, for any valid limit and any amount, at any time.
 
 mod oracle;
 
@@ -6,49 +6,49 @@ use std::time::Duration;
 
 use oracle::Settled;
 use oracle::edges::Every;
-use oracle::seed::{Dice, for_seeds};
+use oracle::seed::{TestRng, for_seeds};
 use oracle::subject::{Answer, Core, Subject, tick};
 use tollgate_core::{
     AMOUNT_MAX, Algorithm, Calendar, Costs, Holder, Limit, LimitBuilder, PERIOD_MAX, Ready, Resets, Span,
     UNBOUNDED,
 };
 
-/// A number that is small, huge, or just beside a power of two or ten.
-fn edgy(dice: &mut Dice, most: u64) -> u64 {
-    let near = match dice.from(0, 4) {
-        0 => dice.from(0, 3),
-        1 => most - dice.from(0, 3).min(most),
-        2 => 1 << dice.from(0, 63),
-        3 => 10u64.pow(dice.from(0, 19) as u32),
-        _ => dice.from(0, most),
+/// Returns a number that is small, huge, or next to a power of two or ten.
+fn boundary_number(rng: &mut TestRng, most: u64) -> u64 {
+    let near = match rng.from(0, 4) {
+        0 => rng.from(0, 3),
+        1 => most - rng.from(0, 3).min(most),
+        2 => 1 << rng.from(0, 63),
+        3 => 10u64.pow(rng.from(0, 19) as u32),
+        _ => rng.from(0, most),
     };
     let beside = [near, near.saturating_sub(1), near.saturating_add(1)];
-    (*dice.pick(&beside)).min(most)
+    (*rng.pick(&beside)).min(most)
 }
 
-fn amount(dice: &mut Dice) -> u64 {
-    if dice.one_in(20) { UNBOUNDED } else { edgy(dice, AMOUNT_MAX).max(1) }
+fn amount(rng: &mut TestRng) -> u64 {
+    if rng.one_in(20) { UNBOUNDED } else { boundary_number(rng, AMOUNT_MAX).max(1) }
 }
 
-fn period(dice: &mut Dice) -> Duration {
-    Duration::from_micros(edgy(dice, PERIOD_MAX.as_micros()).max(1))
+fn period(rng: &mut TestRng) -> Duration {
+    Duration::from_micros(boundary_number(rng, PERIOD_MAX.as_micros()).max(1))
 }
 
-fn any_limit(dice: &mut Dice) -> Limit {
-    let (amount, burst, period) = (amount(dice), amount(dice), period(dice));
+fn any_limit(rng: &mut TestRng) -> Limit {
+    let (amount, burst, period) = (amount(rng), amount(rng), period(rng));
     let algorithm = [Algorithm::TokenBucket, Algorithm::LeakyBucket, Algorithm::Gcra];
-    let limit: LimitBuilder = match dice.from(0, 6) {
-        0 => Limit::rate("x", amount, period).algorithm(*dice.pick(&algorithm)),
+    let limit: LimitBuilder = match rng.from(0, 6) {
+        0 => Limit::rate("x", amount, period).algorithm(*rng.pick(&algorithm)),
         1 if amount != UNBOUNDED => Limit::rate("x", amount, period).burst(burst),
         2 => Limit::fixed_window("x", amount, period),
         3 => {
             let micros = period.as_micros() as u64;
-            let step = dice.from(micros.div_ceil(100_000), micros);
+            let step = rng.from(micros.div_ceil(100_000), micros);
             Limit::sliding_window("x", amount, period).resolution(Duration::from_micros(step))
         }
         4 => Limit::quota("x", amount, Resets::AfterFirstUse(Span::covering(period))),
-        // Seldom: a huge debt looks at thousands of edges.
-        5 if dice.one_in(8) => {
+        // This is rare, because a huge debt walks thousands of edges.
+        5 if rng.one_in(8) => {
             let micros = period.as_micros() as u64;
             Limit::quota("x", amount, Calendar::new(&format!("every {micros}"), Every(micros)))
         }
@@ -57,15 +57,15 @@ fn any_limit(dice: &mut Dice) -> Limit {
     limit.build().expect("it is within the bounds")
 }
 
-fn step(dice: &mut Dice, core: &mut Core, now: u64, loans: &mut Vec<Settled>) {
+fn step(rng: &mut TestRng, core: &mut Core, now: u64, reservations: &mut Vec<Settled>) {
     let capacity = core.limits[0].capacity();
-    let cost = edgy(dice, capacity.min(AMOUNT_MAX));
-    let expires = tick(edgy(dice, u64::MAX));
-    let holder = dice.one_in(3).then(|| Holder { id: dice.from(0, u64::MAX).into(), expires });
+    let cost = boundary_number(rng, capacity.min(AMOUNT_MAX));
+    let expires = tick(boundary_number(rng, u64::MAX));
+    let holder = rng.one_in(3).then(|| Holder { id: rng.from(0, u64::MAX).into(), expires });
     match core.take(now, cost, holder) {
         Answer::Admitted(at) => {
             let holder = holder.map(|holder| holder.id);
-            loans.push(Settled { at, reserved: cost, used: edgy(dice, u64::MAX), holder });
+            reservations.push(Settled { at, reserved: cost, used: boundary_number(rng, u64::MAX), holder });
         }
         Answer::Denied { ready, .. } => {
             assert_ne!(ready, Ready::Now, "{}: {cost}", core.limits[0]);
@@ -74,9 +74,9 @@ fn step(dice: &mut Dice, core: &mut Core, now: u64, loans: &mut Vec<Settled>) {
             }
         }
     }
-    if dice.one_in(2) && !loans.is_empty() {
-        let loan = loans.swap_remove(dice.from(0, loans.len() as u64 - 1) as usize);
-        core.settle(now, &loan);
+    if rng.one_in(2) && !reservations.is_empty() {
+        let reservation = reservations.swap_remove(rng.from(0, reservations.len() as u64 - 1) as usize);
+        core.settle(now, &reservation);
     }
     let left = core.peek(now).available;
     assert!(left <= i64::try_from(capacity).unwrap_or(i64::MAX), "{left} of {capacity}");
@@ -85,18 +85,18 @@ fn step(dice: &mut Dice, core: &mut Core, now: u64, loans: &mut Vec<Settled>) {
 }
 
 #[test]
-fn no_limit_and_no_amount_at_any_time_overflows() {
-    for_seeds(2_000, |dice| {
-        let mut now = edgy(dice, u64::MAX);
-        let mut core = Core::new(any_limit(dice), now);
-        let mut loans = Vec::new();
+fn no_limit_and_amount_overflow_at_any_time() {
+    for_seeds(2_000, |rng| {
+        let mut now = boundary_number(rng, u64::MAX);
+        let mut core = Core::new(any_limit(rng), now);
+        let mut reservations = Vec::new();
         for _ in 0..25 {
-            now = match dice.from(0, 3) {
-                0 => edgy(dice, u64::MAX),
-                1 => now.saturating_add(edgy(dice, PERIOD_MAX.as_micros())),
+            now = match rng.from(0, 3) {
+                0 => boundary_number(rng, u64::MAX),
+                1 => now.saturating_add(boundary_number(rng, PERIOD_MAX.as_micros())),
                 _ => now,
             };
-            step(dice, &mut core, now, &mut loans);
+            step(rng, &mut core, now, &mut reservations);
         }
         Ok(())
     });
@@ -104,15 +104,15 @@ fn no_limit_and_no_amount_at_any_time_overflows() {
 
 #[test]
 fn no_change_from_one_extreme_to_another_overflows() {
-    for_seeds(1_500, |dice| {
-        let mut now = edgy(dice, u64::MAX);
-        let mut core = Core::new(any_limit(dice), now);
-        let mut loans = Vec::new();
+    for_seeds(1_500, |rng| {
+        let mut now = boundary_number(rng, u64::MAX);
+        let mut core = Core::new(any_limit(rng), now);
+        let mut reservations = Vec::new();
         for _ in 0..15 {
-            now = now.saturating_add(edgy(dice, PERIOD_MAX.as_micros()));
-            step(dice, &mut core, now, &mut loans);
-            if dice.one_in(2) {
-                core.adopt(any_limit(dice), now);
+            now = now.saturating_add(boundary_number(rng, PERIOD_MAX.as_micros()));
+            step(rng, &mut core, now, &mut reservations);
+            if rng.one_in(2) {
+                core.adopt(any_limit(rng), now);
             }
         }
         Ok(())
@@ -121,8 +121,8 @@ fn no_change_from_one_extreme_to_another_overflows() {
 
 #[test]
 fn the_largest_debts_one_after_another_are_bounded() {
-    for_seeds(500, |dice| {
-        let limit = any_limit(dice);
+    for_seeds(500, |rng| {
+        let limit = any_limit(rng);
         if limit.is_unbounded() || limit.is_resource() {
             return Ok(());
         }
@@ -139,9 +139,9 @@ fn the_largest_debts_one_after_another_are_bounded() {
 }
 
 #[test]
-fn at_the_end_of_time_nothing_is_minted() {
-    for_seeds(2_000, |dice| {
-        let limit = any_limit(dice);
+fn at_the_last_tick_nothing_is_minted() {
+    for_seeds(2_000, |rng| {
+        let limit = any_limit(rng);
         if limit.is_unbounded() {
             return Ok(());
         }
@@ -155,14 +155,14 @@ fn at_the_end_of_time_nothing_is_minted() {
 
 #[test]
 fn sums_over_a_queue_of_the_largest_demands_do_not_overflow() {
-    for_seeds(1_000, |dice| {
-        let core = Core::new(any_limit(dice), 0);
+    for_seeds(1_000, |rng| {
+        let core = Core::new(any_limit(rng), 0);
         let most = core.limits[0].capacity().min(AMOUNT_MAX);
         let mut sum: Costs = oracle::subject::costs(&core.limits, most);
-        for _ in 0..dice.from(1, 70) {
+        for _ in 0..rng.from(1, 70) {
             sum.add(&sum.clone());
         }
-        let now = edgy(dice, u64::MAX);
+        let now = boundary_number(rng, u64::MAX);
         core.bucket.ready(&core.limits, tick(now), &sum);
         core.bucket.denial(&core.limits, tick(now), &sum);
         Ok(())
@@ -170,7 +170,7 @@ fn sums_over_a_queue_of_the_largest_demands_do_not_overflow() {
 }
 
 #[test]
-fn an_unbounded_resource_refuses_nobody_however_much_is_held() {
+fn an_unbounded_resource_admits_every_demand() {
     let mut core = Core::new(Limit::resource("x", UNBOUNDED).build().expect("it is valid"), 0);
     for id in 0..30_000 {
         let holder = Holder { id, expires: tick(10) };

@@ -1,4 +1,4 @@
-//! Holders of a resource: what they hold comes back once, by release or by expiry, and never twice.
+//! Holders of a resource: their share is released once, explicitly or by expiry, and never twice.
 
 mod oracle;
 
@@ -21,7 +21,7 @@ fn release(core: &mut Core, now: u64, id: Option<u128>, reserved: u64) {
 }
 
 #[test]
-fn what_expires_is_back_at_its_tick_and_not_before() {
+fn an_expired_hold_is_released_at_its_tick_and_not_before() {
     let mut core = five();
     core.take(0, 3, Some(holder(1, 10)));
     core.take(0, 2, Some(holder(2, 20)));
@@ -33,7 +33,7 @@ fn what_expires_is_back_at_its_tick_and_not_before() {
 }
 
 #[test]
-fn a_wait_for_those_who_never_expire_is_unknown() {
+fn a_wait_for_anonymous_use_is_unknown() {
     let mut core = five();
     core.take(0, 3, None);
     core.take(0, 2, Some(holder(1, 10)));
@@ -42,7 +42,7 @@ fn a_wait_for_those_who_never_expire_is_unknown() {
 }
 
 #[test]
-fn a_release_after_the_expiry_gives_nothing_back_again() {
+fn a_release_after_the_expiry_releases_nothing() {
     let mut core = five();
     core.take(0, 5, Some(holder(1, 10)));
     core.take(10, 5, Some(holder(2, 30)));
@@ -51,7 +51,7 @@ fn a_release_after_the_expiry_gives_nothing_back_again() {
 }
 
 #[test]
-fn a_release_twice_gives_back_once() {
+fn a_second_release_releases_nothing() {
     let mut core = five();
     core.take(0, 2, Some(holder(1, 10)));
     core.take(0, 3, Some(holder(2, 10)));
@@ -61,7 +61,7 @@ fn a_release_twice_gives_back_once() {
 }
 
 #[test]
-fn a_holder_gives_back_only_what_is_its_own() {
+fn a_holder_releases_only_its_own_share() {
     let mut core = five();
     core.take(0, 2, None);
     core.take(0, 2, Some(holder(1, 10)));
@@ -74,7 +74,7 @@ fn a_holder_gives_back_only_what_is_its_own() {
 }
 
 #[test]
-fn renewing_keeps_a_holder_and_comes_too_late_at_the_expiry() {
+fn a_renewal_extends_a_holder_and_is_too_late_at_its_expiry() {
     let mut core = five();
     core.take(0, 5, Some(holder(1, 10)));
     let limits = core.limits.clone();
@@ -86,7 +86,7 @@ fn renewing_keeps_a_holder_and_comes_too_late_at_the_expiry() {
 }
 
 #[test]
-fn a_sweep_says_how_many_it_dropped() {
+fn a_sweep_returns_how_many_holders_it_dropped() {
     let mut core = five();
     for id in 0..5 {
         core.take(0, 1, Some(holder(id, 10 + id as u64)));
@@ -98,7 +98,7 @@ fn a_sweep_says_how_many_it_dropped() {
 }
 
 #[test]
-fn those_who_are_seen_to_be_gone_give_back_at_once() {
+fn dead_holders_are_released_at_once() {
     let mut core = five();
     for id in 1..=3 {
         core.take(0, 1, Some(holder(id, 10 * id as u64)));
@@ -110,17 +110,17 @@ fn those_who_are_seen_to_be_gone_give_back_at_once() {
         asked.push(id);
         id != 2
     });
-    assert_eq!((dropped, asked), (1, vec![2, 3]), "one had expired, so nobody asks for it");
+    assert_eq!((dropped, asked), (1, vec![2, 3]), "an expired holder is not checked");
     assert_eq!(core.peek(10).available, 3);
     assert_eq!(core.bucket.retain_holders(&limits, tick(10), |_| true), 0);
     release(&mut core, 11, Some(2), 1);
     assert_eq!(core.peek(11).available, 3, "what was dropped is not given back again");
     assert_eq!(core.bucket.retain_holders(&limits, tick(11), |_| false), 1);
-    assert_eq!(core.peek(11).available, 4, "the anonymous are nobody's to judge");
+    assert_eq!(core.peek(11).available, 4, "anonymous use is kept");
 }
 
 #[test]
-fn a_bucket_that_nobody_holds_has_nobody_to_drop() {
+fn a_bucket_without_holders_drops_none() {
     let mut core = five();
     core.take(0, 2, None);
     assert_eq!(core.bucket.retain_holders(&core.limits, tick(0), |_| false), 0);
@@ -128,7 +128,7 @@ fn a_bucket_that_nobody_holds_has_nobody_to_drop() {
 }
 
 #[test]
-fn use_beyond_what_was_taken_is_no_debt_of_a_resource() {
+fn excess_use_of_a_resource_is_not_debt() {
     let mut core = five();
     core.take(0, 2, None);
     core.settle(0, &Settled { at: 0, reserved: 2, used: 50, holder: None });

@@ -1,34 +1,34 @@
-//! What the oracle admits, we admit; what is left is the same; the wait is tight to the tick.
+//! The core agrees with the oracle: the verdict, what is left, and the wait to the tick.
 
 mod oracle;
 
-use oracle::seed::{Dice, for_seeds};
+use oracle::seed::{TestRng, for_seeds};
 use oracle::spec::{Spec, any};
 use oracle::subject::Core;
 use oracle::trace::{PLAN, Plan, compare};
 use tollgate_core::Algorithm;
 
-fn agrees(traces: u64, spec: fn(&mut Dice) -> Spec) {
-    for_seeds(traces, |dice| {
-        let spec = spec(dice);
-        let plan = Plan { clock_back: dice.one_in(4), ..PLAN };
-        compare(&spec, plan, dice, |spec, now| Core::new(spec.limit("x"), now))
+fn agrees(traces: u64, spec: fn(&mut TestRng) -> Spec) {
+    for_seeds(traces, |rng| {
+        let spec = spec(rng);
+        let plan = Plan { clock_back: rng.one_in(4), ..PLAN };
+        compare(&spec, plan, rng, |spec, now| Core::new(spec.limit("x"), now))
     });
 }
 
 #[test]
 fn a_token_bucket_agrees_with_its_textbook() {
-    agrees(1_000, |dice| any::bucket_as(dice, Algorithm::TokenBucket));
+    agrees(1_000, |rng| any::bucket_as(rng, Algorithm::TokenBucket));
 }
 
 #[test]
 fn a_leaky_bucket_agrees_with_its_textbook() {
-    agrees(1_000, |dice| any::bucket_as(dice, Algorithm::LeakyBucket));
+    agrees(1_000, |rng| any::bucket_as(rng, Algorithm::LeakyBucket));
 }
 
 #[test]
 fn gcra_agrees_with_its_textbook() {
-    agrees(1_000, |dice| any::bucket_as(dice, Algorithm::Gcra));
+    agrees(1_000, |rng| any::bucket_as(rng, Algorithm::Gcra));
 }
 
 #[test]

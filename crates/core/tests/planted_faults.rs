@@ -1,16 +1,16 @@
-//! Every checker is shown to catch a fault: the core with one thing wrong, under the eyes that found it right.
+//! Every checker finds planted faults: it is run on the core with one thing wrong.
 
 mod oracle;
 
 use oracle::Settled;
 use oracle::history::History;
-use oracle::seed::{Dice, PANICKED, first_failure};
+use oracle::seed::{PANICKED, TestRng, first_failure};
 use oracle::spec::{Spec, any};
-use oracle::subject::{Answer, Core, Standing, Subject};
+use oracle::subject::{Answer, Core, Observation, Subject};
 use oracle::trace::{PLAN, Plan, Trace, compare};
 use tollgate_core::{Holder, Ready, Span, Tick};
 
-/// What is wrong with a subject.
+/// The fault of a subject.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Fault {
     None,
@@ -21,8 +21,8 @@ enum Fault {
     ForgivesDebtAtTheEdge,
     AdmitsOneTickEarly,
     AdmitsOneTickLate,
-    TellsToWaitOneTickTooLong,
-    TellsToWaitOneTickTooShort,
+    ReportsOneTickTooMuch,
+    ReportsOneTickTooLittle,
     MintsOnStepBack,
     LeaksWhenItDenies,
     CountsOneTooMany,
@@ -30,7 +30,7 @@ enum Fault {
     NeverExpiresHolders,
 }
 
-/// The core, with a fault.
+/// The core with a fault.
 struct Faulty {
     core: Core,
     fault: Fault,
@@ -44,12 +44,12 @@ impl Faulty {
         Faulty { core: Core::new(spec.limit("x"), now), fault, last: now, stamp: now }
     }
 
-    /// The instant it believes in.
+    /// Returns the instant that the faulty subject uses.
     fn now(&self, now: u64) -> u64 {
         match self.fault {
             Fault::AdmitsOneTickEarly => now + 1,
             Fault::AdmitsOneTickLate => now.saturating_sub(1),
-            // Whole milliseconds only: what was gained in between is lost again and again.
+            // Whole milliseconds only: what was gained in between is lost at every use.
             Fault::RoundsEachRefill => now - now % 1_000,
             _ => now,
         }
@@ -60,8 +60,8 @@ impl Faulty {
         let edge = self.core.limits[0].period().map_or(1, |period| period.as_micros());
         let passed_edge = now / edge != self.last / edge;
         match self.fault {
-            Fault::MintsOnStepBack if stepped_back => self.core.forget(now),
-            Fault::ForgivesDebtAtTheEdge if passed_edge => self.core.forget(now),
+            Fault::MintsOnStepBack if stepped_back => self.core.reset(now),
+            Fault::ForgivesDebtAtTheEdge if passed_edge => self.core.reset(now),
             _ => {}
         }
         self.last = now;
@@ -85,8 +85,8 @@ fn one_more(spec: &Spec) -> Spec {
 fn shifted(ready: Ready, fault: Fault) -> Ready {
     let tick = Span::from_micros(1);
     match (ready, fault) {
-        (Ready::At(at), Fault::TellsToWaitOneTickTooLong) => Ready::At(at + tick),
-        (Ready::At(at), Fault::TellsToWaitOneTickTooShort) => Ready::At(at - tick),
+        (Ready::At(at), Fault::ReportsOneTickTooMuch) => Ready::At(at + tick),
+        (Ready::At(at), Fault::ReportsOneTickTooLittle) => Ready::At(at - tick),
         _ => ready,
     }
 }
@@ -126,49 +126,49 @@ impl Subject for Faulty {
         }
     }
 
-    fn peek(&self, now: u64) -> Standing {
-        let standing = self.core.peek(self.now(now));
+    fn peek(&self, now: u64) -> Observation {
+        let observed = self.core.peek(self.now(now));
         let more = i64::from(self.fault == Fault::CountsOneTooMany);
-        Standing { available: standing.available + more, ..standing }
+        Observation { available: observed.available + more, ..observed }
     }
 }
 
 const BACK: Plan = Plan { clock_back: true, ..PLAN };
 
-type Kind = fn(&mut Dice) -> Spec;
+type Kind = fn(&mut TestRng) -> Spec;
 
-/// A checker must say what is wrong, not fall over it.
-fn found_out(found: Option<(u64, String)>) -> bool {
+/// Returns true if a fault was found. A checker must report the fault, not panic on it.
+fn is_found(found: Option<(u64, String)>) -> bool {
     let why = found.map(|(_, why)| why);
     assert_ne!(why.as_deref(), Some(PANICKED));
     why.is_some()
 }
 
-/// Whether traces of `kind` with a fault are found out by the oracle.
+/// Returns true if the oracle finds the fault in traces of `kind`.
 fn oracle_finds(fault: Fault, kind: Kind) -> bool {
     let plan = if fault == Fault::MintsOnStepBack { BACK } else { PLAN };
-    let found = first_failure(300, |dice| {
-        let spec = kind(dice);
-        compare(&spec, plan, dice, |spec, now| Faulty::new(spec, now, fault))
+    let found = first_failure(300, |rng| {
+        let spec = kind(rng);
+        compare(&spec, plan, rng, |spec, now| Faulty::new(spec, now, fault))
     });
-    found_out(found)
+    is_found(found)
 }
 
-/// Whether traces of `kind` with a fault are found out by the bound over histories.
+/// Returns true if the bound over histories finds the fault in traces of `kind`.
 fn bound_finds(fault: Fault, kind: Kind) -> bool {
-    let found = first_failure(300, |dice| {
-        let spec = kind(dice);
-        let trace = Trace::new(&spec, Plan { steps: 120, ..BACK }, dice);
+    let found = first_failure(300, |rng| {
+        let spec = kind(rng);
+        let trace = Trace::new(&spec, Plan { steps: 120, ..BACK }, rng);
         let mut subject = Faulty::new(&spec, trace.now, fault);
         trace.run(&mut subject, &mut History::new(&spec)).map(drop)
     });
-    found_out(found)
+    is_found(found)
 }
 
 const TIMED: [Kind; 5] = [any::bucket, any::fixed, any::sliding, any::session, any::calendar];
 
 #[test]
-fn the_wrapper_itself_is_no_fault() {
+fn the_wrapper_without_a_fault_passes() {
     for kind in any::KINDS {
         assert!(!oracle_finds(Fault::None, kind));
         assert!(!bound_finds(Fault::None, kind));
@@ -200,8 +200,8 @@ fn the_oracle_finds_a_single_tick() {
     let faults = [
         Fault::AdmitsOneTickEarly,
         Fault::AdmitsOneTickLate,
-        Fault::TellsToWaitOneTickTooLong,
-        Fault::TellsToWaitOneTickTooShort,
+        Fault::ReportsOneTickTooMuch,
+        Fault::ReportsOneTickTooLittle,
     ];
     for kind in TIMED {
         for fault in faults {
@@ -211,7 +211,7 @@ fn the_oracle_finds_a_single_tick() {
 }
 
 #[test]
-fn the_oracle_finds_what_a_clock_that_steps_back_mints() {
+fn the_oracle_finds_credit_minted_by_a_clock_that_steps_back() {
     for kind in TIMED {
         assert!(oracle_finds(Fault::MintsOnStepBack, kind));
     }
@@ -245,7 +245,7 @@ fn the_bound_finds_one_admission_too_many() {
 }
 
 #[test]
-fn the_bound_finds_what_was_minted() {
+fn the_bound_finds_minted_credit() {
     for fault in [Fault::MintsOnStepBack, Fault::ForgetsOveruse, Fault::RefundsTwice] {
         for kind in [any::bucket, any::fixed, any::sliding, any::calendar] {
             assert!(bound_finds(fault, kind), "{fault:?}");
@@ -256,13 +256,13 @@ fn the_bound_finds_what_was_minted() {
 }
 
 #[test]
-fn the_bound_finds_a_fixed_window_that_is_called_sliding() {
-    let found = first_failure(100, |dice| {
-        let (amount, period) = (dice.from(1, 12), dice.from(2, 1_000));
+fn the_bound_finds_a_fixed_window_in_place_of_a_sliding_one() {
+    let found = first_failure(100, |rng| {
+        let (amount, period) = (rng.from(1, 12), rng.from(2, 1_000));
         let sliding = Spec::Sliding { amount, period, step: None };
-        let trace = Trace::new(&sliding, PLAN, dice);
+        let trace = Trace::new(&sliding, PLAN, rng);
         let mut fixed = Core::new(Spec::Fixed { amount, period }.limit("x"), trace.now);
         trace.run(&mut fixed, &mut History::new(&sliding)).map(drop)
     });
-    assert!(found_out(found));
+    assert!(is_found(found));
 }

@@ -1,67 +1,68 @@
-//! Looking at a bucket, bringing it up to date, or forgetting one that is fresh never changes a later answer.
+//! Peeking at a bucket, advancing it, or dropping a fresh one never changes a later answer.
 
 mod oracle;
 
 use oracle::Settled;
-use oracle::seed::{Dice, first_failure, for_seeds};
+use oracle::seed::{TestRng, first_failure, for_seeds};
 use oracle::spec::any;
-use oracle::subject::{Answer, Core, Standing, Subject, tick};
-use oracle::trace::{PLAN, Trace, Witness};
+use oracle::subject::{Answer, Core, Observation, Subject, tick};
+use oracle::trace::{Checker, PLAN, Trace};
 use tollgate_core::Holder;
 
-/// Something done to a bucket between two operations that must not matter.
-type Meddle = fn(&mut Core, u64);
+/// An operation between two others that must not affect them.
+type Perturbation = fn(&mut Core, u64);
 
-/// Runs the same operations on a bucket that is meddled with at random instants, and wants the same answers.
-struct Twin {
+/// Runs the same operations on a bucket that is perturbed at random instants, and checks that the
+/// answers are the same.
+struct Perturbed {
     core: Core,
-    meddle: Meddle,
-    dice: Dice,
+    perturb: Perturbation,
+    rng: TestRng,
 }
 
-impl Twin {
-    fn meddle(&mut self, now: u64) {
-        if self.dice.one_in(2) {
-            (self.meddle)(&mut self.core, now);
+impl Perturbed {
+    fn perturb(&mut self, now: u64) {
+        if self.rng.one_in(2) {
+            (self.perturb)(&mut self.core, now);
         }
     }
 }
 
-fn same<T: PartialEq + std::fmt::Debug>(plain: &T, meddled: &T) -> Result<(), String> {
-    if plain == meddled { Ok(()) } else { Err(format!("{plain:?} became {meddled:?}")) }
+fn same<T: PartialEq + std::fmt::Debug>(plain: &T, perturbed: &T) -> Result<(), String> {
+    if plain == perturbed { Ok(()) } else { Err(format!("{plain:?} became {perturbed:?}")) }
 }
 
-impl Witness for Twin {
+impl Checker for Perturbed {
     fn taken(&mut self, now: u64, cost: u64, holder: Option<Holder>, answer: &Answer) -> Result<(), String> {
-        self.meddle(now);
+        self.perturb(now);
         same(answer, &self.core.take(now, cost, holder))
     }
 
     fn settled(&mut self, now: u64, settled: &Settled) -> Result<(), String> {
-        self.meddle(now);
+        self.perturb(now);
         self.core.settle(now, settled);
         Ok(())
     }
 
-    fn peeked(&mut self, now: u64, standing: &Standing) -> Result<(), String> {
-        self.meddle(now);
-        same(standing, &self.core.peek(now))
+    fn peeked(&mut self, now: u64, observed: &Observation) -> Result<(), String> {
+        self.perturb(now);
+        same(observed, &self.core.peek(now))
     }
 }
 
-fn check(dice: &mut Dice, meddle: Meddle) -> Result<(), String> {
-    let spec = any::kind(dice);
-    let own = Dice::new(dice.from(0, u64::MAX));
-    let trace = Trace::new(&spec, PLAN, dice);
+fn check(rng: &mut TestRng, perturb: Perturbation) -> Result<(), String> {
+    let spec = any::kind(rng);
+    let own = TestRng::new(rng.from(0, u64::MAX));
+    let trace = Trace::new(&spec, PLAN, rng);
     let mut core = Core::new(spec.limit("x"), trace.now);
-    let mut twin = Twin { core: core.clone(), meddle, dice: own };
-    trace.run(&mut core, &mut twin).map(drop)
+    let mut perturbed = Perturbed { core: core.clone(), perturb, rng: own };
+    trace.run(&mut core, &mut perturbed).map(drop)
 }
 
 #[test]
 fn a_probe_changes_no_later_answer() {
-    for_seeds(3_000, |dice| {
-        check(dice, |core, now| {
+    for_seeds(3_000, |rng| {
+        check(rng, |core, now| {
             let before = core.bucket.clone();
             core.peek(now);
             core.peek(now + 1_000);
@@ -72,9 +73,9 @@ fn a_probe_changes_no_later_answer() {
 }
 
 #[test]
-fn bringing_a_bucket_up_to_date_changes_no_later_answer() {
-    for_seeds(3_000, |dice| {
-        check(dice, |core, now| {
+fn advancing_a_bucket_changes_no_later_answer() {
+    for_seeds(3_000, |rng| {
+        check(rng, |core, now| {
             core.try_take(now, 0).expect("nothing is asked");
         })
     });
@@ -82,28 +83,28 @@ fn bringing_a_bucket_up_to_date_changes_no_later_answer() {
 
 #[test]
 fn a_sweep_of_expired_holders_changes_no_later_answer() {
-    for_seeds(1_000, |dice| {
-        check(dice, |core, now| {
+    for_seeds(1_000, |rng| {
+        check(rng, |core, now| {
             core.bucket.expire(&core.limits, tick(now));
         })
     });
 }
 
 #[test]
-fn forgetting_a_fresh_bucket_changes_no_later_answer() {
-    for_seeds(5_000, |dice| {
-        check(dice, |core, now| {
+fn dropping_a_fresh_bucket_changes_no_later_answer() {
+    for_seeds(5_000, |rng| {
+        check(rng, |core, now| {
             if core.is_fresh(now) {
-                core.forget(now);
+                core.reset(now);
             }
         })
     });
 }
 
 #[test]
-fn a_bucket_is_fresh_again_in_the_end() {
-    for_seeds(1_000, |dice| {
-        let spec = any::bucket(dice);
+fn a_bucket_is_fresh_again_when_it_is_full() {
+    for_seeds(1_000, |rng| {
+        let spec = any::bucket(rng);
         let mut core = Core::new(spec.limit("x"), 0);
         core.try_take(0, spec.capacity()).map_err(|denial| denial.to_string())?;
         let full = core.peek(0).full;
@@ -114,11 +115,11 @@ fn a_bucket_is_fresh_again_in_the_end() {
 }
 
 #[test]
-fn the_check_finds_a_bucket_that_was_forgotten_too_early() {
-    let found = first_failure(200, |dice| {
-        check(dice, |core, now| {
+fn the_check_finds_a_bucket_that_was_dropped_too_early() {
+    let found = first_failure(200, |rng| {
+        check(rng, |core, now| {
             if core.is_fresh(now + 1) {
-                core.forget(now);
+                core.reset(now);
             }
         })
     });
@@ -127,8 +128,8 @@ fn the_check_finds_a_bucket_that_was_forgotten_too_early() {
 
 #[test]
 fn the_check_finds_a_probe_that_takes() {
-    let found = first_failure(50, |dice| {
-        check(dice, |core, now| {
+    let found = first_failure(50, |rng| {
+        check(rng, |core, now| {
             drop(core.try_take(now, 1));
         })
     });

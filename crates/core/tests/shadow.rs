@@ -1,11 +1,11 @@
-//! Limits that remark and do not refuse: shadow limits, and soft levels below the capacity.
+//! Limits that warn and do not deny: shadow limits, and soft levels below the capacity.
 
 mod oracle;
 
-use oracle::seed::{Dice, PANICKED, first_failure, for_seeds};
+use oracle::seed::{PANICKED, TestRng, first_failure, for_seeds};
 use oracle::spec::{Spec, any};
-use oracle::subject::{Answer, Core, Standing, Subject, tick};
-use oracle::trace::{PLAN, Plan, Trace, Witness};
+use oracle::subject::{Answer, Core, Observation, Subject, tick};
+use oracle::trace::{Checker, PLAN, Plan, Trace};
 use oracle::{Reference, Settled};
 use tollgate_core::{
     Bucket, Demand, DemandError, Holder, Limit, LimitBuilder, Limits, Ready, Take, Usage, demand,
@@ -17,10 +17,10 @@ fn built(limit: LimitBuilder) -> Limit {
     limit.build().expect("it is valid")
 }
 
-/// Wants every demand admitted, and all of it counted.
+/// Checks that every demand is admitted, and all of it counted.
 struct CountsAll(Reference);
 
-impl Witness for CountsAll {
+impl Checker for CountsAll {
     fn taken(&mut self, now: u64, cost: u64, holder: Option<Holder>, answer: &Answer) -> Result<(), String> {
         self.0.charge(now, cost, holder.map(|holder| (holder.id, holder.expires.as_micros())));
         match answer {
@@ -34,16 +34,16 @@ impl Witness for CountsAll {
         Ok(())
     }
 
-    fn peeked(&mut self, now: u64, standing: &Standing) -> Result<(), String> {
+    fn peeked(&mut self, now: u64, observed: &Observation) -> Result<(), String> {
         let left = self.0.left(now);
-        if i128::from(standing.available) != left {
-            return Err(format!("told {} available, but it is {left}", standing.available));
+        if i128::from(observed.available) != left {
+            return Err(format!("reported {} available, but it is {left}", observed.available));
         }
         Ok(())
     }
 }
 
-/// A shadow limit, or something that claims to be one.
+/// A shadow limit, or a faulty one.
 enum Claimed {
     Shadow(Core),
     Refuses(Core),
@@ -73,17 +73,17 @@ impl Subject for Claimed {
         core.settle(now, settled);
     }
 
-    fn peek(&self, now: u64) -> Standing {
+    fn peek(&self, now: u64) -> Observation {
         self.core().peek(now)
     }
 }
 
-fn check(dice: &mut Dice, claim: impl Fn(&Spec, u64) -> Claimed) -> Result<(), String> {
-    let spec = any::kind(dice);
-    let trace = Trace::new(&spec, BACK, dice);
-    let mut witness = CountsAll(Reference::new(spec.machine(), trace.now));
+fn check(rng: &mut TestRng, claim: impl Fn(&Spec, u64) -> Claimed) -> Result<(), String> {
+    let spec = any::kind(rng);
+    let trace = Trace::new(&spec, BACK, rng);
+    let mut checker = CountsAll(Reference::new(spec.machine(), trace.now));
     let mut subject = claim(&spec, trace.now);
-    trace.run(&mut subject, &mut witness).map(drop)
+    trace.run(&mut subject, &mut checker).map(drop)
 }
 
 fn shadow(spec: &Spec, now: u64) -> Core {
@@ -92,21 +92,21 @@ fn shadow(spec: &Spec, now: u64) -> Core {
 
 #[test]
 fn a_shadow_limit_counts_exactly_as_an_enforced_one_in_debt() {
-    for_seeds(4_000, |dice| check(dice, |spec, now| Claimed::Shadow(shadow(spec, now))));
+    for_seeds(4_000, |rng| check(rng, |spec, now| Claimed::Shadow(shadow(spec, now))));
 }
 
 #[test]
-fn one_that_refuses_or_counts_too_little_is_found_out() {
+fn a_shadow_limit_that_denies_or_counts_too_little_is_found() {
     let enforced = |spec: &Spec, now| Core::new(spec.limit("x"), now);
-    let refuses = first_failure(200, |dice| check(dice, |spec, now| Claimed::Refuses(enforced(spec, now))));
+    let refuses = first_failure(200, |rng| check(rng, |spec, now| Claimed::Refuses(enforced(spec, now))));
     let forgets =
-        first_failure(200, |dice| check(dice, |spec, now| Claimed::CountsOnlyWhatFits(shadow(spec, now))));
+        first_failure(200, |rng| check(rng, |spec, now| Claimed::CountsOnlyWhatFits(shadow(spec, now))));
     for found in [refuses, forgets] {
         assert_ne!(found.expect("it is found out").1, PANICKED);
     }
 }
 
-/// What a trace did to one bucket, to be done to another that has a shadow limit beside.
+/// Repeats a trace of one bucket on another that has a shadow limit beside.
 struct Beside {
     limits: Limits,
     bucket: Bucket,
@@ -119,7 +119,7 @@ impl Beside {
     }
 }
 
-impl Witness for Beside {
+impl Checker for Beside {
     fn taken(&mut self, now: u64, cost: u64, holder: Option<Holder>, answer: &Answer) -> Result<(), String> {
         let costs = self.limits.costs(&self.demand(cost)).map_err(|why| why.to_string())?;
         let ready = self.bucket.ready(&self.limits, tick(now), &costs);
@@ -130,12 +130,12 @@ impl Witness for Beside {
                 let statuses: Vec<_> = denial.statuses().collect();
                 let [x, beside] = &statuses[..] else { return Err("there are two limits".into()) };
                 let names_it = denial.limited_by().is_some_and(|status| status.limit().name() == "x");
-                let stands_aside = !beside.is_exceeded() && beside.requested() == self.shadow_cost;
+                let does_not_deny = !beside.is_exceeded() && beside.requested() == self.shadow_cost;
                 x.available() == *available
                     && denial.ready() == *alone
                     && ready == *alone
                     && names_it
-                    && stands_aside
+                    && does_not_deny
             }
             _ => false,
         };
@@ -152,21 +152,21 @@ impl Witness for Beside {
         Ok(())
     }
 
-    fn peeked(&mut self, now: u64, standing: &Standing) -> Result<(), String> {
+    fn peeked(&mut self, now: u64, observed: &Observation) -> Result<(), String> {
         let status = self.bucket.peek(&self.limits, tick(now)).remove(0);
-        let beside = Standing { available: status.available(), full: status.full() };
-        if beside == *standing { Ok(()) } else { Err(format!("alone {standing:?}, beside {beside:?}")) }
+        let beside = Observation { available: status.available(), full: status.full() };
+        if beside == *observed { Ok(()) } else { Err(format!("alone {observed:?}, beside {beside:?}")) }
     }
 }
 
 #[test]
 fn a_shadow_limit_never_changes_a_verdict_of_the_others() {
-    for_seeds(4_000, |dice| {
-        let (spec, beside) = (any::kind(dice), any::kind(dice));
+    for_seeds(4_000, |rng| {
+        let (spec, beside) = (any::kind(rng), any::kind(rng));
         let limits = [spec.builder("x"), beside.builder("beside").shadow()];
         let limits = Limits::new(limits).map_err(|why| why.to_string())?;
-        let shadow_cost = dice.from(0, 2 * beside.capacity());
-        let trace = Trace::new(&spec, BACK, dice);
+        let shadow_cost = rng.from(0, 2 * beside.capacity());
+        let trace = Trace::new(&spec, BACK, rng);
         let bucket = Bucket::fresh(&limits, tick(trace.now));
         let mut alone = Core::new(spec.limit("x"), trace.now);
         trace.run(&mut alone, &mut Beside { limits, bucket, shadow_cost }).map(drop)
@@ -174,7 +174,7 @@ fn a_shadow_limit_never_changes_a_verdict_of_the_others() {
 }
 
 #[test]
-fn remarks_say_which_limits_are_past_their_level() {
+fn warnings_name_the_limits_above_their_level() {
     let limits = [
         Limit::per_minute("rpm", 10),
         Limit::per_minute("tpm", 100).soft(80),
@@ -186,7 +186,7 @@ fn remarks_say_which_limits_are_past_their_level() {
     let mut take = |demand: &Demand| {
         let costs = limits.costs(demand).unwrap();
         bucket.take(&limits, tick(0), &Take::of(&costs)).unwrap();
-        bucket.remarks(&limits, tick(0))
+        bucket.warnings(&limits, tick(0))
     };
     let nothing = || Demand::new().with("slots", 0);
     assert_eq!(take(&nothing().with("tpm", 80).with("spend", 5)), 0b0000);
@@ -195,13 +195,13 @@ fn remarks_say_which_limits_are_past_their_level() {
     assert_eq!(take(&Demand::new().with("slots", 1)), 0b0110);
     assert_eq!(take(&Demand::new().with("slots", 9)), 0b1110);
     let a_minute_later = tick(60_000_000);
-    assert_eq!(bucket.remarks(&limits, a_minute_later), 0b1000, "what was used has been earned again");
-    assert!(limits.have_remarks());
-    assert!(!Limits::new([Limit::per_minute("rpm", 10)]).unwrap().have_remarks());
+    assert_eq!(bucket.warnings(&limits, a_minute_later), 0b1000, "the rates have refilled");
+    assert!(limits.may_warn());
+    assert!(!Limits::new([Limit::per_minute("rpm", 10)]).unwrap().may_warn());
 }
 
 #[test]
-fn a_demand_of_more_than_the_capacity_is_possible_in_the_shadow_only() {
+fn a_demand_above_the_capacity_is_possible_for_a_shadow_limit_only() {
     let enforced = Limits::new([Limit::per_minute("tpm", 10)]).unwrap();
     assert!(matches!(enforced.costs(&demand! { tpm: 11 }), Err(DemandError::Impossible { .. })));
     let shadow = Limits::new([Limit::per_minute("tpm", 10).shadow()]).unwrap();
@@ -222,7 +222,7 @@ fn enforcing_a_shadow_limit_carries_its_debt_over() {
 }
 
 #[test]
-fn a_soft_level_lies_below_the_capacity() {
+fn a_soft_level_must_be_below_the_capacity() {
     let tpm = || Limit::per_minute("tpm", 100).burst(20);
     assert_eq!(built(tpm().soft(19)).soft_level(), Some(19));
     let valid = "below the capacity, which is 20";
@@ -235,7 +235,7 @@ fn a_soft_level_lies_below_the_capacity() {
 }
 
 #[test]
-fn what_is_shown_of_a_limit_says_that_it_only_remarks() {
+fn a_shown_limit_names_its_soft_level_and_shadow() {
     let tpm = || Limit::per_minute("tpm", 100);
     assert_eq!(built(tpm().soft(80)).to_string(), "tpm: 100 per 60s, soft 80");
     assert_eq!(built(tpm().shadow()).to_string(), "tpm: 100 per 60s, shadow");

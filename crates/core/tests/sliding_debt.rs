@@ -1,4 +1,4 @@
-//! How a sliding window pays its debt: the same way in one leap as in many steps, and by the numbers of the day.
+//! How a sliding window repays its debt: in one leap as in many steps, and by the current numbers.
 
 mod oracle;
 
@@ -9,7 +9,7 @@ use oracle::subject::{Core, Subject};
 
 const SECOND: u64 = 1_000_000;
 
-/// A window of which `used` was used at `now`, whatever its amount.
+/// Returns a window of which `used` was used at `now`, whatever its amount.
 fn overused(spec: &Spec, now: u64, used: u64) -> Core {
     let mut core = Core::new(spec.limit("x"), now);
     let at = core.try_take(now, 1).expect("it is fresh");
@@ -18,23 +18,23 @@ fn overused(spec: &Spec, now: u64, used: u64) -> Core {
 }
 
 #[test]
-fn a_debt_paid_in_one_leap_is_paid_as_in_many_steps() {
-    for_seeds(2_000, |dice| {
-        let spec = any::sliding(dice);
-        let pace = spec.pace();
-        let mut now = dice.from(0, pace * 3);
+fn a_debt_is_repaid_in_one_leap_as_in_many_steps() {
+    for_seeds(2_000, |rng| {
+        let spec = any::sliding(rng);
+        let time_scale = spec.time_scale();
+        let mut now = rng.from(0, time_scale * 3);
         let mut stepped = Core::new(spec.limit("x"), now);
-        for _ in 0..dice.from(1, 6) {
+        for _ in 0..rng.from(1, 6) {
             let cost = u64::try_from(stepped.peek(now).available).unwrap_or(0).min(2);
             let at = stepped.try_take(now, cost).map_err(|denial| denial.to_string())?;
-            let used = if dice.one_in(2) { dice.from(0, 60) } else { cost };
+            let used = if rng.one_in(2) { rng.from(0, 60) } else { cost };
             stepped.settle(now, &Settled { at, reserved: cost, used, holder: None });
-            now += dice.from(0, pace);
+            now += rng.from(0, time_scale);
         }
         let leaping = stepped.clone();
         for _ in 0..60 {
-            now += dice.from(0, pace.div_ceil(3));
-            // Nothing is taken, but the bucket is brought to now.
+            now += rng.from(0, time_scale.div_ceil(3));
+            // Takes nothing, but brings the bucket to `now`.
             stepped.try_take(now, 0).map_err(|denial| denial.to_string())?;
             if stepped.peek(now) != leaping.peek(now) {
                 return Err(format!("{spec:?}: {:?} is {:?}", stepped.peek(now), leaping.peek(now)));
@@ -45,7 +45,7 @@ fn a_debt_paid_in_one_leap_is_paid_as_in_many_steps() {
 }
 
 #[test]
-fn a_refund_lets_debt_in_as_of_now_and_not_as_of_what_was_refunded() {
+fn debt_takes_refunded_room_as_of_now() {
     let spec = Spec::Sliding { amount: 10, period: 60 * SECOND, step: None };
     let mut core = Core::new(spec.limit("x"), 0);
     core.try_take(0, 5).expect("it is fresh");
@@ -53,26 +53,26 @@ fn a_refund_lets_debt_in_as_of_now_and_not_as_of_what_was_refunded() {
     let late = 59 * SECOND;
     core.settle(late, &Settled { at: 0, reserved: 5, used: 10, holder: None });
     core.settle(late, &Settled { at: 0, reserved: 5, used: 0, holder: None });
-    // 5 were used at the start, and 5 a second ago: those count for another 59 seconds.
+    // 5 were used at the start and 5 a second ago: the latter count for another 59 seconds.
     assert_eq!(core.peek(late).available, 0);
     assert_eq!(core.peek(60 * SECOND).available, 5);
     assert_eq!(core.peek(late + 60 * SECOND).available, 10);
 }
 
 #[test]
-fn a_shorter_window_pays_no_debt_for_the_time_before_it_was_made() {
+fn a_shorter_window_repays_no_debt_for_the_time_before_the_change() {
     let day = Spec::Sliding { amount: 10, period: 86_400 * SECOND, step: None };
     let minute = Spec::Sliding { amount: 10, period: 60 * SECOND, step: None };
     let mut core = overused(&day, 0, 1_000);
     let now = 3_600 * SECOND;
     core.adopt(minute.limit("x"), now);
-    // The window is free of what it used an hour ago, and takes one amount of the debt in.
+    // The window drops what it used an hour ago, and takes one amount of the debt in.
     assert_eq!(core.peek(now).available, -980);
     assert_eq!(core.peek(now + 60 * SECOND).available, -970);
 }
 
 #[test]
-fn a_huge_debt_after_the_limit_was_lowered_is_worked_off_at_once() {
+fn a_huge_debt_after_the_limit_was_lowered_is_computed_quickly() {
     let wide = Spec::Sliding { amount: 1_000, period: 1_000, step: None };
     let narrow = Spec::Sliding { amount: 1, period: 1, step: None };
     let mut core = overused(&wide, 0, 1_000_000_000_000);
@@ -82,7 +82,7 @@ fn a_huge_debt_after_the_limit_was_lowered_is_worked_off_at_once() {
 }
 
 #[test]
-fn at_the_end_of_time_nothing_expires_and_nothing_hangs() {
+fn at_the_last_tick_nothing_expires_and_nothing_hangs() {
     let spec = Spec::Sliding { amount: 1, period: 1_000, step: Some(300) };
     for now in [u64::MAX - 2_000, u64::MAX - 1_500, u64::MAX - 1, u64::MAX] {
         let mut core = overused(&spec, now, 1_000_000_000_000);

@@ -1,10 +1,10 @@
-//! Credit that no call had taken: debt is repaid first, nothing becomes more than full, resources are left alone.
+//! Top-ups: debt is repaid first, nothing exceeds its capacity, resources are unchanged.
 
 mod oracle;
 
 use oracle::Settled;
 use oracle::history::History;
-use oracle::seed::{Dice, for_seeds};
+use oracle::seed::{TestRng, for_seeds};
 use oracle::spec::{Spec, any};
 use oracle::subject::{Core, Subject, costs, tick};
 use oracle::trace::{Plan, Trace};
@@ -12,10 +12,10 @@ use tollgate_core::{Bucket, Limit, Limits, Resets, Span, Take, UNBOUNDED, demand
 
 const PLAN: Plan = Plan { steps: 25, overuse_max: 4, clock_back: true };
 
-/// A bucket with a past.
-fn used(dice: &mut Dice, spec: &Spec) -> (Core, u64) {
+/// Returns a bucket after a random history.
+fn used(rng: &mut TestRng, spec: &Spec) -> (Core, u64) {
     let mut core = Core::new(spec.limit("x"), 100);
-    let now = Trace::at(spec, PLAN, dice, 100).run(&mut core, &mut History::new(spec));
+    let now = Trace::at(spec, PLAN, rng, 100).run(&mut core, &mut History::new(spec));
     (core, now.expect("the bound is kept"))
 }
 
@@ -25,12 +25,12 @@ fn top_up(core: &mut Core, now: u64, amount: u64) {
 }
 
 #[test]
-fn a_top_up_adds_what_it_says_up_to_what_is_full() {
-    for_seeds(4_000, |dice| {
-        let spec = any::kind(dice);
-        let (mut core, now) = used(dice, &spec);
+fn a_top_up_adds_its_amount_up_to_the_capacity() {
+    for_seeds(4_000, |rng| {
+        let spec = any::kind(rng);
+        let (mut core, now) = used(rng, &spec);
         let before = core.peek(now).available;
-        let amount = dice.from(0, 3 * spec.capacity());
+        let amount = rng.from(0, 3 * spec.capacity());
         top_up(&mut core, now, amount);
         let (after, capacity) = (core.peek(now).available, spec.capacity() as i64);
         let expected = match spec {
@@ -42,23 +42,23 @@ fn a_top_up_adds_what_it_says_up_to_what_is_full() {
 }
 
 #[test]
-fn a_top_up_is_no_time_machine() {
-    for_seeds(2_000, |dice| {
-        let spec = any::kind(dice);
-        let (mut core, now) = used(dice, &spec);
+fn a_top_up_never_moves_the_stamp_back() {
+    for_seeds(2_000, |rng| {
+        let spec = any::kind(rng);
+        let (mut core, now) = used(rng, &spec);
         let stamp = core.bucket.stamp();
-        top_up(&mut core, now.saturating_sub(dice.from(0, 50)), 1);
+        top_up(&mut core, now.saturating_sub(rng.from(0, 50)), 1);
         if core.bucket.stamp() >= stamp { Ok(()) } else { Err("the bucket went back".into()) }
     });
 }
 
 #[test]
 fn debt_is_repaid_first() {
-    for_seeds(2_000, |dice| {
+    for_seeds(2_000, |rng| {
         let kinds = [any::bucket, any::fixed, any::sliding, any::session, any::calendar];
-        let spec = dice.pick(&kinds)(dice);
+        let spec = rng.pick(&kinds)(rng);
         let mut core = Core::new(spec.limit("x"), 100);
-        let debt = dice.from(1, 50);
+        let debt = rng.from(1, 50);
         core.settle(100, &Settled { at: 100, reserved: 0, used: spec.capacity() + debt, holder: None });
         top_up(&mut core, 100, debt - 1);
         assert_eq!(core.peek(100).available, -1, "{spec:?}");
@@ -84,10 +84,10 @@ fn a_session_that_is_topped_up_stays_open() {
 }
 
 #[test]
-fn what_is_given_back_after_a_top_up_makes_nothing_more_than_full() {
-    for_seeds(2_000, |dice| {
-        let spec = any::kind(dice);
-        let (mut core, now) = used(dice, &spec);
+fn a_refund_after_a_top_up_does_not_exceed_the_capacity() {
+    for_seeds(2_000, |rng| {
+        let spec = any::kind(rng);
+        let (mut core, now) = used(rng, &spec);
         let left = u64::try_from(core.peek(now).available).unwrap_or(0);
         let Ok(at) = core.try_take(now, left) else { return Ok(()) };
         top_up(&mut core, now, left);
@@ -98,7 +98,7 @@ fn what_is_given_back_after_a_top_up_makes_nothing_more_than_full() {
 }
 
 #[test]
-fn a_top_up_touches_the_limits_it_names() {
+fn a_top_up_only_changes_the_limits_it_names() {
     let limits = [Limit::per_minute("rpm", 10), Limit::per_minute("tpm", 100), Limit::resource("slots", 2)];
     let limits = Limits::new(limits).unwrap();
     let mut bucket = Bucket::fresh(&limits, tick(0));

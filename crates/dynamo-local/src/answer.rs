@@ -1,4 +1,4 @@
-//! What is answered to a request.
+//! Answers to requests.
 
 /// The status and the body of an answer.
 #[derive(Clone, Debug)]
@@ -14,13 +14,13 @@ impl HttpAnswer {
         HttpAnswer { status: 200, body, error: None }
     }
 
-    /// An error whose body is made already.
+    /// Creates an error with a complete body.
     pub(crate) fn error(status: u16, kind: &str, body: String) -> HttpAnswer {
         let short = kind.rsplit('#').next().unwrap_or(kind);
         HttpAnswer { status, body, error: Some(short.into()) }
     }
 
-    /// An error of a kind, such as `ThrottlingException`, and what it says.
+    /// Creates an error of a kind, such as `ThrottlingException`, with a message.
     pub(crate) fn refusal(status: u16, kind: &str, message: &str) -> HttpAnswer {
         let full = format!("com.amazonaws.dynamodb.v20120810#{kind}");
         let body = serde_json::json!({ "__type": full, "message": message }).to_string();
@@ -28,6 +28,6 @@ impl HttpAnswer {
     }
 
     pub(crate) fn unknown_operation() -> HttpAnswer {
-        HttpAnswer::refusal(400, "UnknownOperationException", "the engine does not know this operation")
+        HttpAnswer::refusal(400, "UnknownOperationException", "the engine does not support this operation")
     }
 }

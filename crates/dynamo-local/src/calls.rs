@@ -1,4 +1,4 @@
-//! How many calls were made, and what they cost.
+//! Counts of calls and of their capacity units.
 
 use std::collections::BTreeMap;
 use std::ops::Sub;
@@ -9,45 +9,57 @@ use serde_json::Value;
 use crate::answer::HttpAnswer;
 use crate::operation::{OPERATIONS, Operation, OperationKind};
 
-/// Calls that were answered.
+/// Counts of the calls that an engine answered.
+///
+/// ```
+/// use tollgate_dynamo_local::Engine;
+///
+/// let engine = Engine::in_memory()?;
+/// let before = engine.calls();
+/// // Calls of a store in between.
+/// let made = engine.calls() - before;
+/// assert_eq!((made.of("UpdateItem"), made.writes(), made.write_units), (0, 0, 0.0));
+/// # Ok::<(), tollgate_dynamo_local::EngineError>(())
+/// ```
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Calls {
     by_operation: BTreeMap<&'static str, u64>,
-    /// Read units of those calls that asked for them.
+    /// The read units of calls that asked for them.
     pub read_units: f64,
-    /// Write units of those calls that asked for them.
+    /// The write units of calls that asked for them.
     pub write_units: f64,
-    /// Which of them were for indexes.
+    /// The part of the write units that is for indexes.
     pub index_units: f64,
 }
 
 impl Calls {
-    /// How many of an operation, such as `UpdateItem`.
+    /// Returns the number of calls of an operation, such as `UpdateItem`.
     pub fn of(&self, operation: &str) -> u64 {
         self.by_operation.get(operation).copied().unwrap_or(0)
     }
 
-    /// How many that read items.
+    /// Returns the number of calls that read items.
     pub fn reads(&self) -> u64 {
         self.of_kind(OperationKind::Read)
     }
 
-    /// How many that write items.
+    /// Returns the number of calls that write items.
     pub fn writes(&self) -> u64 {
         self.of_kind(OperationKind::Write)
     }
 
-    /// How many that read or write items.
+    /// Returns the number of calls that read or write items.
     pub fn all(&self) -> u64 {
         self.reads() + self.writes()
     }
 
     fn of_kind(&self, kind: OperationKind) -> u64 {
-        OPERATIONS.iter().filter(|operation| operation.kind == kind).map(|it| self.of(it.name)).sum()
+        let of_kind = OPERATIONS.iter().filter(|operation| operation.kind == kind);
+        of_kind.map(|operation| self.of(operation.name)).sum()
     }
 }
 
-/// The calls since an earlier time.
+/// Returns the calls since an earlier count.
 impl Sub for Calls {
     type Output = Calls;
 
@@ -90,7 +102,8 @@ pub(crate) fn asks_for_units(request: &[u8]) -> bool {
     request.windows(ASKS.len()).any(|window| window == ASKS)
 }
 
-/// The units that an answer says, of one table or of several, and which of them are for indexes.
+/// Returns the units in an answer, of one table or of several, and those of them that are for
+/// indexes.
 fn units(answer: &str) -> (f64, f64) {
     let Ok(answer) = serde_json::from_str::<Value>(answer) else { return (0.0, 0.0) };
     let number = |consumed: &Value| consumed["CapacityUnits"].as_f64().unwrap_or(0.0);

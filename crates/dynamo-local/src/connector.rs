@@ -1,4 +1,4 @@
-//! The engine as the SDK's HTTP client.
+//! The engine as an HTTP client of the SDK.
 
 use aws_smithy_runtime_api::client::http::{
     HttpClient, HttpConnector, HttpConnectorFuture, HttpConnectorSettings, SharedHttpConnector,
@@ -16,8 +16,8 @@ pub(crate) const CONTENT_TYPE: &str = "application/x-amz-json-1.0";
 
 /// An engine that answers requests.
 ///
-/// It does so at once, on the thread that asks: an update takes some 80 us of it, and to hand it to another thread and
-/// back would cost 30 more.
+/// It answers on the calling thread: an update takes about 80 us, and a hop to another thread would
+/// add 30.
 #[derive(Clone, Debug)]
 pub(crate) struct Embedded(pub(crate) Engine);
 
@@ -35,12 +35,12 @@ impl HttpConnector for Embedded {
     }
 }
 
-/// What a request asks for.
+/// Returns the target of a request.
 pub(crate) fn target_of(request: &HttpRequest) -> &str {
     request.headers().get("x-amz-target").unwrap_or_default()
 }
 
-/// An answer as the SDK reads it.
+/// Converts an answer to a response of the SDK.
 pub(crate) fn response(answer: HttpAnswer, date: Option<String>) -> Result<HttpResponse, ConnectorError> {
     let status =
         StatusCode::try_from(answer.status).map_err(|error| ConnectorError::other(error.into(), None))?;

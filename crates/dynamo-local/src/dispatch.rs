@@ -1,4 +1,4 @@
-//! From the name of an operation to the engine's function for it.
+//! Dispatch from the name of an operation to the function of the engine.
 
 use dynoxide::{Database, DynoxideError};
 use serde::Serialize;
@@ -7,7 +7,7 @@ use serde::de::DeserializeOwned;
 use crate::answer::HttpAnswer;
 use crate::operation::Operation;
 
-/// Does what a request asks.
+/// Executes a request.
 pub(crate) fn dispatch(database: &Database, operation: &Operation, body: &[u8]) -> HttpAnswer {
     let db = database;
     let names_shards = matches!(operation.name, "DescribeStream" | "GetShardIterator");
@@ -37,7 +37,7 @@ pub(crate) fn dispatch(database: &Database, operation: &Operation, body: &[u8]) 
         "ListStreams" => run(body, |request| db.list_streams(request)),
         "DescribeStream" => with_long_shards(run(body, |request| db.describe_stream(request))),
         "GetShardIterator" => run(body, |request| db.get_shard_iterator(request)),
-        "GetRecords" => named_as_the_api_does(run(body, |request| db.get_records(request))),
+        "GetRecords" => with_api_identities(run(body, |request| db.get_records(request))),
         _ => HttpAnswer::unknown_operation(),
     }
 }
@@ -48,7 +48,7 @@ fn run<Q: DeserializeOwned, A: Serialize>(
 ) -> HttpAnswer {
     let request = match serde_json::from_slice(body) {
         Ok(request) => request,
-        Err(error) => return not_read(&error.to_string()),
+        Err(error) => return parse_error(&error.to_string()),
     };
     match operate(request) {
         Ok(answer) => match serde_json::to_string(&answer) {
@@ -59,28 +59,30 @@ fn run<Q: DeserializeOwned, A: Serialize>(
     }
 }
 
-/// What the name of a shard begins with, as the engine writes it and as this answers it. The service's have 28 characters or
-/// more, and clients check that before they ask.
+/// The prefix of shard ids in the engine, and in answers. Ids of the service have at least 28
+/// characters, which clients check before a request.
 const SHARDS: [&str; 2] = [r#""shardId-00000001-"#, r#""shardId-00000000000000000001-"#];
 
 fn with_long_shards(answer: HttpAnswer) -> HttpAnswer {
     HttpAnswer { body: answer.body.replace(SHARDS[0], SHARDS[1]), ..answer }
 }
 
-/// Who deletes what has expired, as the engine writes it, which is as Lambda gets it; and as the API answers it.
+/// The identity that deletes expired items, as the engine writes it, which is Lambda's format, and
+/// in the API's format.
 const IDENTITIES: [&str; 2] = [
     r#""userIdentity":{"type":"Service","principalId":"dynamodb.amazonaws.com"}"#,
     r#""userIdentity":{"Type":"Service","PrincipalId":"dynamodb.amazonaws.com"}"#,
 ];
 
-/// Within a text of an item its quotes would be escaped, so it is found only where it is meant.
-fn named_as_the_api_does(answer: HttpAnswer) -> HttpAnswer {
+/// Converts the identity. Inside a text attribute the quotes would be escaped, so no other text
+/// matches.
+fn with_api_identities(answer: HttpAnswer) -> HttpAnswer {
     let [engine, api] = IDENTITIES;
     HttpAnswer { body: answer.body.replace(engine, api), ..answer }
 }
 
-/// What marks the text of an error that the engine means to be answered, and which error it is.
-const MARKS: [(&str, &str); 5] = [
+/// Prefixes of the engine's errors that are meant for the client, and their kinds.
+const ERROR_PREFIXES: [(&str, &str); 5] = [
     ("VALIDATION_REQUEST:", "ValidationException"),
     ("VALIDATION_AS_READ:", "ValidationException"),
     ("VALIDATION:", "ValidationException"),
@@ -88,20 +90,23 @@ const MARKS: [(&str, &str); 5] = [
     ("SERIALIZATION:", "SerializationException"),
 ];
 
-/// A body that cannot be read. The engine finds some of what is not valid while it reads, and says so with a mark.
-fn not_read(error: &str) -> HttpAnswer {
-    let marked = MARKS.iter().find_map(|(mark, kind)| Some((error.strip_prefix(mark)?, *kind)));
-    let (text, kind) = marked.unwrap_or((error, unmarked(error)));
-    // A client does not need to know where in the body it was.
+/// Returns the error for a body that cannot be parsed. The engine finds some invalid input while
+/// parsing, and marks its message with a prefix.
+fn parse_error(error: &str) -> HttpAnswer {
+    let prefixed =
+        ERROR_PREFIXES.iter().find_map(|(prefix, kind)| Some((error.strip_prefix(prefix)?, *kind)));
+    let (text, kind) = prefixed.unwrap_or((error, kind_of(error)));
+    // The position in the body is of no use to a client.
     let text = text.rsplit_once(" at line ").map_or(text, |(text, _)| text);
     HttpAnswer::refusal(400, kind, text)
 }
 
-/// The service calls a field that is missing not valid, and one of the wrong type not readable.
-fn unmarked(error: &str) -> &'static str {
+/// Returns the kind of an error without a prefix: for the service, a missing field is invalid, and
+/// a field of the wrong type cannot be parsed.
+fn kind_of(error: &str) -> &'static str {
     let is_not_valid = ["missing field", "unknown variant", "invalid type: null", "AttributeValue"]
         .iter()
-        .any(|sign| error.contains(sign));
+        .any(|part| error.contains(part));
     if is_not_valid { "ValidationException" } else { "SerializationException" }
 }
 
@@ -110,11 +115,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_the_engine_finds_while_it_reads_is_not_valid() {
-        let answer = not_read("VALIDATION:The number is too large at line 1 column 40");
+    fn errors_found_while_parsing_are_validation_errors() {
+        let answer = parse_error("VALIDATION:The number is too large at line 1 column 40");
         assert_eq!((answer.status, answer.error.as_deref()), (400, Some("ValidationException")));
         assert!(answer.body.contains("The number is too large") && !answer.body.contains("line 1"));
-        let answer = not_read("invalid type: integer `23`, expected a string at line 1 column 42");
+        let answer = parse_error("invalid type: integer `23`, expected a string at line 1 column 42");
         assert_eq!(answer.error.as_deref(), Some("SerializationException"));
     }
 }

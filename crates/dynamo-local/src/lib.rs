@@ -1,8 +1,9 @@
-//! DynamoDB with no AWS.
+//! DynamoDB without AWS: an embedded engine, and fault injection.
 //!
-//! An [`Engine`] is the service in this process, on SQLite, and gives the SDK a client that answers its real requests
-//! with no socket in between: a table for each test, or for a laptop. [`Faults`] come between the SDK and any client,
-//! to see what becomes of what is built on it when the service throttles, fails, or loses an answer.
+//! An [`Engine`] is the service in this process, on SQLite. It provides an HTTP client for the SDK
+//! that answers real requests without a socket: a table for each test, or for development.
+//! [`Faults`] come between the SDK and any HTTP client, to test how its users behave when the
+//! service throttles, fails, or loses an answer.
 //!
 //! ```
 //! use tollgate_dynamo_local::Engine;

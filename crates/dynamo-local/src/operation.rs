@@ -1,17 +1,17 @@
 //! The operations of the service.
 
-/// What an operation does to items.
+/// What an operation does with items.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum OperationKind {
     /// Reads items.
     Read,
     /// Writes items.
     Write,
-    /// Is about tables or streams.
+    /// Concerns tables or streams.
     Other,
 }
 
-/// An operation that the engine knows.
+/// An operation that the engine supports.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Operation {
     pub(crate) name: &'static str,
@@ -59,12 +59,12 @@ pub(crate) static OPERATIONS: [Operation; 24] = [
     other("GetRecords"),
 ];
 
-/// The name that a target has behind the version of the service.
+/// Returns the name of the operation in a target, without the version of the service.
 pub(crate) fn name_in(target: &str) -> &str {
     TARGETS.iter().find_map(|prefix| target.strip_prefix(prefix)).unwrap_or_default()
 }
 
-/// The operation that a target means, if the engine knows it.
+/// Returns the operation of a target, if the engine supports it.
 pub(crate) fn of_target(target: &str) -> Option<&'static Operation> {
     let name = name_in(target);
     OPERATIONS.iter().find(|operation| operation.name == name)

@@ -1,4 +1,4 @@
-//! The engine on a port of this host, for programs that speak HTTP.
+//! The engine on a port of this host, for programs that use HTTP.
 
 use std::convert::Infallible;
 use std::io;
@@ -17,25 +17,41 @@ use crate::Engine;
 use crate::answer::HttpAnswer;
 use crate::connector;
 
-/// How large a request may be; that of the service.
+/// The maximum size of a request, which is that of the service.
 const BODY_BYTES_MAX: usize = 16 << 20;
 
-/// How long the head of a request may take.
-const HEAD_WITHIN: Duration = Duration::from_secs(30);
+/// The timeout for the headers of a request.
+const HEADER_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// How many connections there may be at once. More wait to be accepted.
+/// The maximum number of connections. Further ones wait to be accepted.
 const CONNECTIONS_MAX: usize = 1_000;
 
-/// Answers requests on a listener, by HTTP/1.1, until it is dropped. There are no accounts: any client that reaches the
-/// listener can do everything, so bind it to a loopback address.
+/// Serves HTTP/1.1 on a listener until the future is dropped. There is no authentication: any
+/// client that reaches the listener can do everything, so bind it to a loopback address.
 ///
 /// # Cancel safety
 ///
-/// Dropping it ends all connections. A request that was being answered may be done.
+/// Dropping the future closes all connections. A request in progress may be executed.
 ///
 /// # Errors
 ///
-/// If the listener fails.
+/// Returns an error if the listener fails.
+///
+/// # Examples
+///
+/// ```
+/// use std::net::TcpListener;
+/// use tollgate_dynamo_local::{Engine, serve};
+///
+/// # let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+/// # let _guard = runtime.enter();
+/// let listener = TcpListener::bind("127.0.0.1:0")?;
+/// println!("http://{}", listener.local_addr()?);
+/// let server = serve(Engine::in_memory()?, listener);
+/// // Await or spawn `server`; dropping it closes all connections.
+/// # drop(server);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 pub async fn serve(engine: Engine, listener: TcpListener) -> io::Result<()> {
     listener.set_nonblocking(true)?;
     let listener = tokio::net::TcpListener::from_std(listener)?;
@@ -50,8 +66,8 @@ pub async fn serve(engine: Engine, listener: TcpListener) -> io::Result<()> {
         connections.spawn(async move {
             let answer = service_fn(move |request| answer(engine.clone(), request));
             let mut http = hyper::server::conn::http1::Builder::new();
-            http.timer(TokioTimer::new()).header_read_timeout(HEAD_WITHIN);
-            // A connection that breaks is the business of its other end.
+            http.timer(TokioTimer::new()).header_read_timeout(HEADER_TIMEOUT);
+            // A broken connection only concerns its client.
             let _ = http.serve_connection(TokioIo::new(stream), answer).await;
         });
     }
@@ -91,7 +107,7 @@ mod tests {
     use std::io::{Read, Write};
     use std::net::TcpStream;
 
-    fn ask(port: u16, head: &str, body: &str) -> String {
+    fn send(port: u16, head: &str, body: &str) -> String {
         let mut stream = TcpStream::connect(("127.0.0.1", port)).unwrap();
         let length = body.len();
         let request =
@@ -111,14 +127,14 @@ mod tests {
         let engine = Engine::in_memory().unwrap();
         engine.set_time(|| 1_700_000_000_000_000);
         let server = runtime.spawn(serve(engine.clone(), listener));
-        assert!(ask(port, "GET / HTTP/1.1", "").ends_with("healthy"));
+        assert!(send(port, "GET / HTTP/1.1", "").ends_with("healthy"));
         let target = |target: &str| format!("POST / HTTP/1.1\r\nx-amz-target: {target}");
-        let tables = ask(port, &target("DynamoDB_20120810.ListTables"), "{}");
+        let tables = send(port, &target("DynamoDB_20120810.ListTables"), "{}");
         assert!(tables.starts_with("HTTP/1.1 200") && tables.contains(r#"{"TableNames":[]}"#), "{tables}");
         assert!(tables.contains("date: Tue, 14 Nov 2023 22:13:20 GMT"), "{tables}");
-        let streams = ask(port, &target("DynamoDBStreams_20120810.ListStreams"), "{}");
+        let streams = send(port, &target("DynamoDBStreams_20120810.ListStreams"), "{}");
         assert!(streams.contains(r#""Streams":[]"#), "{streams}");
-        let missing = ask(port, &target("DynamoDB_20120810.DescribeTable"), r#"{"TableName":"none"}"#);
+        let missing = send(port, &target("DynamoDB_20120810.DescribeTable"), r#"{"TableName":"none"}"#);
         assert!(missing.starts_with("HTTP/1.1 400"), "{missing}");
         assert!(missing.contains("x-amzn-errortype: ResourceNotFoundException"), "{missing}");
         assert_eq!(engine.calls().of("ListTables"), 1);

@@ -1,4 +1,4 @@
-//! Where the engine takes the time from.
+//! The engine's source of time.
 
 use std::fmt;
 use std::sync::Arc;
@@ -9,7 +9,7 @@ use tollgate_store::Clock;
 
 type Micros = Arc<dyn Fn() -> u64 + Send + Sync>;
 
-/// A source of time that can be changed for another.
+/// A source of time that can be replaced.
 #[derive(Clone)]
 pub(crate) struct TimeSource(Arc<RwLock<Micros>>);
 
@@ -22,9 +22,9 @@ impl TimeSource {
         *self.0.write() = Arc::new(time);
     }
 
-    /// Microseconds since 1970.
+    /// Returns the microseconds since 1970.
     pub(crate) fn micros(&self) -> u64 {
-        // The source is asked outside of the lock: it may do anything.
+        // The source is called without the lock, because it may do anything.
         let time = Arc::clone(&self.0.read());
         time()
     }

@@ -1,4 +1,4 @@
-//! Records as attributes: a field is an attribute of its name.
+//! Encoding of records: a field is an attribute of its name.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -10,15 +10,15 @@ use tollgate_store::records::{Fields, Index, Item, ItemKey, Value};
 use crate::service::Attributes;
 use crate::table::{IndexNames, PARTITION, SORT, TTL, index_names};
 
-/// When an item expires, to the microsecond. What the service goes by is rounded up to whole seconds.
+/// The attribute of the exact expiry, in microseconds. The one that the service uses is rounded up to seconds.
 pub(crate) const EXPIRES: &str = "xp";
 
-/// What the attribute of a field starts with whose name the table has taken, so that a resource may be called `ttl`.
+/// The prefix of the attribute of a field whose name is reserved, so that a resource may be called `ttl`.
 const ESCAPE: char = '=';
 
 const PLACES: [Index; 3] = [Index::Children, Index::Resource, Index::Custom];
 
-/// The attribute of a field.
+/// Returns the attribute of a field.
 pub(crate) fn attribute_name(field: &str) -> Cow<'_, str> {
     if field.is_empty() || field.starts_with(ESCAPE) || is_taken(field) {
         Cow::Owned(format!("{ESCAPE}{field}"))
@@ -27,7 +27,7 @@ pub(crate) fn attribute_name(field: &str) -> Cow<'_, str> {
     }
 }
 
-/// The field of an attribute; `None` for what is of the table.
+/// Returns the field of an attribute; `None` for a reserved attribute.
 fn field_name(attribute: String) -> Option<String> {
     match attribute.strip_prefix(ESCAPE) {
         Some(field) => Some(field.into()),
@@ -40,22 +40,22 @@ fn is_taken(name: &str) -> bool {
     matches!(name, PARTITION | SORT | TTL | EXPIRES) || matches!(of_index, Some("PK" | "SK"))
 }
 
-/// A key as attributes.
+/// Encodes a key as attributes.
 pub(crate) fn key_attributes(key: &ItemKey) -> Attributes {
     HashMap::from([(PARTITION.into(), text(&key.partition)), (SORT.into(), text(&key.sort))])
 }
 
-/// The key among attributes.
+/// Returns the key among attributes.
 pub(crate) fn key_of(attributes: &Attributes) -> Option<ItemKey> {
     Some(ItemKey::new(text_of(attributes, PARTITION)?, text_of(attributes, SORT)?))
 }
 
-/// The text of an attribute, if it is one.
+/// Returns the text of an attribute, if it is one.
 pub(crate) fn text_of<'a>(attributes: &'a Attributes, name: &str) -> Option<&'a str> {
     attributes.get(name).and_then(|value| value.as_s().ok()).map(String::as_str)
 }
 
-/// A record as attributes.
+/// Encodes a record as attributes.
 pub(crate) fn attributes_of(item: &Item) -> Attributes {
     let mut attributes = key_attributes(&item.key);
     attributes.extend(namespace_attributes(&item.key));
@@ -70,20 +70,20 @@ pub(crate) fn attributes_of(item: &Item) -> Attributes {
     attributes
 }
 
-/// Where every record is found in its namespace.
+/// Returns the key of a record in the index of its namespace.
 pub(crate) fn namespace_attributes(key: &ItemKey) -> [(String, AttributeValue); 2] {
     let IndexNames { partition, sort, .. } = index_names(Index::Namespace);
     [(partition.into(), text(key.namespace())), (sort.into(), text(&key.partition))]
 }
 
-/// When an item expires: for the service, and exactly.
+/// Returns when an item expires: for the service, and exactly.
 pub(crate) fn expiry_attributes(expires: Tick) -> [(String, AttributeValue); 2] {
     let micros = expires.as_micros();
     let number = |number: u64| AttributeValue::N(number.to_string());
     [(TTL.into(), number(micros.div_ceil(1_000_000))), (EXPIRES.into(), number(micros))]
 }
 
-/// When an item expires. One that another program wrote may say the second only.
+/// Returns when an item expires. An item of another program may have whole seconds only.
 pub(crate) fn expiry_of(attributes: &Attributes) -> Option<Tick> {
     let number = |name: &str| attributes.get(name).and_then(|value| value.as_n().ok()?.parse::<f64>().ok());
     // The exact number is read as such: a float would lose its last digits.
@@ -92,7 +92,7 @@ pub(crate) fn expiry_of(attributes: &Attributes) -> Option<Tick> {
     exact.or_else(whole).map(Tick::from_micros)
 }
 
-/// The record that attributes are; `None` if they have no key.
+/// Decodes a record; `None` if they have no key.
 pub(crate) fn item_of(attributes: Attributes) -> Option<Item> {
     let mut item = Item::new(key_of(&attributes)?);
     item.expires = expiry_of(&attributes);
@@ -107,7 +107,7 @@ pub(crate) fn item_of(attributes: Attributes) -> Option<Item> {
     Some(item)
 }
 
-/// A value as an attribute.
+/// Encodes a value as an attribute.
 pub(crate) fn attribute_of(value: &Value) -> AttributeValue {
     match value {
         Value::Null => AttributeValue::Null(true),
@@ -118,13 +118,13 @@ pub(crate) fn attribute_of(value: &Value) -> AttributeValue {
         Value::Map(fields) => AttributeValue::M(
             fields.iter().map(|(name, value)| (name.clone(), attribute_of(value))).collect(),
         ),
-        // A kind of value that a later version of the trait has, and this version no form for.
+        // A kind of value that a later version of the trait has, and this version cannot encode.
         _ => AttributeValue::Null(true),
     }
 }
 
-/// The value of an attribute. Other programs write kinds that records have not: a number that is not whole is its text,
-/// a list is a map by position, and binaries are nothing.
+/// Decodes a value. Other programs write kinds that records do not have: a number that is not whole becomes its text, a
+/// list a map by position, and binaries become null.
 pub(crate) fn value_of(attribute: AttributeValue) -> Value {
     match attribute {
         AttributeValue::Bool(yes) => Value::Bool(yes),
@@ -149,7 +149,7 @@ fn number_of(number: String) -> Value {
         return Value::Int(whole);
     }
     match number.parse::<f64>() {
-        // As far as records count; a cast stops there.
+        // The cast saturates at the bounds of the integers of records.
         Ok(float) if float.fract() == 0.0 => Value::Int(float as i64),
         _ => Value::Text(number),
     }

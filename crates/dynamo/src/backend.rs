@@ -1,7 +1,6 @@
-//! The table as all that a limiter needs.
+//! `Backend` for the store.
 
 use tollgate_core::Limits;
-use tollgate_store::prefetch::bounds;
 use tollgate_store::records::{Cursor, Item, ItemKey, Page, RecordsError, Write, check_keys};
 use tollgate_store::{
     Activity, Backend, BucketStatus, OwnedTransaction, Reply, Scope, StoreError, Transaction, TxnOutcome,
@@ -26,24 +25,23 @@ impl Backend for DynamoStore {
         after: Option<Cursor>,
         limit: usize,
     ) -> Reply<'a, Result<Page<BucketStatus>, StoreError>> {
-        Reply::later(self.0.service.within(self.0.buckets(namespace, scope, after, limit)))
+        Reply::later(self.0.service.within(self.0.buckets.list(namespace, scope, after, limit)))
     }
 
     fn forget<'a>(&'a self, namespace: &'a str, scope: Scope<'a>) -> Reply<'a, Result<usize, StoreError>> {
-        Reply::later(self.0.service.within(self.0.forget(namespace, scope)))
+        Reply::later(self.0.service.within(self.0.buckets.forget(namespace, scope)))
     }
 
     fn close<'a>(&'a self, namespace: &'a str) -> Reply<'a, Result<(), StoreError>> {
-        Reply::later(self.0.service.within(self.0.close(namespace)))
+        Reply::later(self.0.service.within(self.0.buckets.close(namespace)))
     }
 
     fn prefetch_bounds(&self, limits: &Limits) -> Option<Vec<u64>> {
-        let prefetch = self.0.buckets.settings.prefetch?;
-        bounds(limits, prefetch.percent)
+        self.0.buckets.prefetch_bounds(limits)
     }
 
     fn wait_queues(&self) -> &WaitQueues {
-        &self.0.wait_queues
+        &self.0.buckets.wait_queues
     }
 
     fn activity<'a>(
@@ -52,18 +50,18 @@ impl Backend for DynamoStore {
         scope: Scope<'a>,
         after: Option<Cursor>,
     ) -> Reply<'a, Result<Page<Activity>, StoreError>> {
-        Reply::later(self.0.service.within(self.0.activity(namespace, scope, after)))
+        Reply::later(self.0.service.within(self.0.buckets.usage_reader.activity(namespace, scope, after)))
     }
 
     fn usage_at<'a>(&'a self, keys: &'a [ItemKey]) -> Reply<'a, Result<Vec<Option<Item>>, RecordsError>> {
         let checked = check_keys(keys);
         Reply::later(self.0.service.within(async move {
             checked?;
-            Ok(self.0.usage_at(keys).await?)
+            Ok(self.0.buckets.usage_reader.usage_at(keys).await?)
         }))
     }
 
     fn write_usage<'a>(&'a self, namespace: &'a str, scope: Scope<'a>) -> Reply<'a, Result<(), StoreError>> {
-        Reply::later(self.0.service.within(self.0.write_usage(namespace, scope)))
+        Reply::later(self.0.service.within(self.0.buckets.write_usage(namespace, scope)))
     }
 }

@@ -1,4 +1,4 @@
-//! How a store is opened.
+//! Builder of a store: settings, and opening it.
 
 use std::sync::Arc;
 use std::thread;
@@ -17,26 +17,42 @@ use tollgate_store::usage::UsageRetention;
 use tollgate_store::workers::{Reopened, Workers};
 use tollgate_store::{Clock, Reply};
 
-use crate::bucket::shards::SHARDS_MAX;
-use crate::bucket::{BucketSettings, Buckets, Chains};
+use crate::bucket::item_op::SHARDS_MAX;
+use crate::bucket::{BucketSettings, Chains};
 use crate::clock::ServiceTime;
 use crate::inner::{DynamoInner, DynamoStore};
 use crate::service::{Bounded, RetryPolicy, TableService};
 use crate::{DynamoOpenError, ServiceError, endpoint, table};
 
-/// The default region of a service that is no region of AWS.
+/// The default region of a service outside of AWS.
 const LOCAL_REGION: &str = "us-east-1";
 
-/// What the threads of a store are called.
+/// The name of the threads of a store.
 const NAME: &str = "tollgate-dynamo";
 
-/// How long a call may take unless the builder says otherwise.
+/// The default timeout of a call.
 const TIMEOUT: Duration = Duration::from_secs(5);
 
-/// How often a call is tried unless the builder says otherwise.
-const TRIES: u32 = 5;
+/// The default number of attempts of a call.
+const ATTEMPTS: u32 = 5;
 
 /// Settings of a [`DynamoStore`].
+///
+/// ```no_run
+/// use std::time::Duration;
+///
+/// use tollgate_dynamo::{Chains, DynamoStore};
+///
+/// # async fn open() -> Result<(), tollgate_dynamo::DynamoOpenError> {
+/// let store = DynamoStore::builder("limits")
+///     .region("eu-west-1")
+///     .timeout(Duration::from_secs(2))
+///     .chains(Chains::Transaction)
+///     .build()
+///     .await?;
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone, Debug)]
 #[must_use = "a builder does nothing until it is built"]
 pub struct DynamoStoreBuilder {
@@ -62,113 +78,111 @@ impl DynamoStoreBuilder {
             credentials: None,
             clock: Clock::system(),
             timeout: TIMEOUT,
-            tries: TRIES,
+            tries: ATTEMPTS,
             creates: false,
             settings: BucketSettings::default(),
         }
     }
 
-    /// The region of the table; what the environment or the profile says unless it is named here.
+    /// Sets the region of the table; by default that of the environment or the profile.
     pub fn region(mut self, region: impl Into<String>) -> DynamoStoreBuilder {
         self.region = Some(region.into());
         self
     }
 
-    /// Where the service is, if it is no region of AWS, such as `http://127.0.0.1:8000`.
+    /// Sets the endpoint of a service outside of AWS, such as `http://127.0.0.1:8000`.
     pub fn endpoint(mut self, endpoint: impl Into<String>) -> DynamoStoreBuilder {
         self.endpoint = Some(endpoint.into());
         self
     }
 
-    /// What carries the requests, such as an embedded engine; the SDK's own unless it is named here.
+    /// Sets the HTTP client, such as an embedded engine; by default the SDK's own.
     pub fn http_client(mut self, http_client: impl HttpClient + 'static) -> DynamoStoreBuilder {
         self.http_client = Some(SharedHttpClient::new(http_client));
         self
     }
 
-    /// What calls are signed with. Unless it is named here, it is looked for where the SDK looks; but if there is an HTTP
-    /// client of your own or the endpoint is on this host, only `AWS_ACCESS_KEY_ID` is looked at, and without it calls are
-    /// signed with something that no real service accepts.
+    /// Sets the credentials; by default the SDK finds them. With another HTTP client or an endpoint on this host only
+    /// `AWS_ACCESS_KEY_ID` is read, and without it calls are signed with credentials that no real service accepts.
     pub fn credentials(mut self, credentials: SharedCredentialsProvider) -> DynamoStoreBuilder {
         self.credentials = Some(credentials);
         self
     }
 
-    /// The clock; the system's unless it says otherwise. It is corrected by what the service says.
+    /// Sets the clock; by default the system's. It is corrected by the time of the service.
     pub fn clock(mut self, clock: Clock) -> DynamoStoreBuilder {
         self.clock = clock;
         self
     }
 
-    /// How long a call may take with all its tries; 5 seconds unless it says otherwise.
+    /// Sets the timeout of a call with all its attempts; by default 5 seconds.
     pub fn timeout(mut self, timeout: Duration) -> DynamoStoreBuilder {
         self.timeout = timeout;
         self
     }
 
-    /// How often a call is tried while the service is in trouble; 5 times unless it says otherwise. 0 counts as 1.
+    /// Sets how often a call is attempted while the service fails; by default 5 times. 0 counts as 1.
     pub fn tries(mut self, tries: u32) -> DynamoStoreBuilder {
         self.tries = tries.max(1);
         self
     }
 
-    /// Whether to make the table if it is missing; it has to be there unless it says otherwise.
+    /// Sets whether a missing table is created; by default it has to exist.
     pub fn create_table(mut self, creates: bool) -> DynamoStoreBuilder {
         self.creates = creates;
         self
     }
 
-    /// For how long a refusal is believed before the table is asked again; a second unless it says otherwise. What is given
-    /// back by this process is seen at once, what others give back after this time at the latest.
+    /// Sets for how long a denial is cached before the table is read again; by default a second. What this process gives
+    /// back counts at once, what others give back after this time at the latest.
     pub fn refusals_kept(mut self, time: Duration) -> DynamoStoreBuilder {
-        self.settings.refusal_kept = tollgate_core::Span::covering(time);
+        self.settings.denial_cached = tollgate_core::Span::covering(time);
         self
     }
 
-    /// Whether writes may say what a bucket gains and loses, so that clients that write at once do not get in each
-    /// other's way; they may unless it says otherwise. Without it every write says what the bucket will be, and is made
-    /// again whenever another client was quicker.
+    /// Sets whether writes may be relative, so that clients that write at once do not conflict; by default they may. Without
+    /// it every write sets what the bucket will be, and is made again whenever another client was quicker.
     pub fn fast_path(mut self, is_on: bool) -> DynamoStoreBuilder {
         self.settings.fast_path = is_on;
         self
     }
 
-    /// In how many items a new bucket is; 1 unless it says otherwise. A bucket that is written to more often than an item
-    /// bears comes to be in twice as many by itself, up to `most`, which is 32 unless it says otherwise. Both are rounded
-    /// to powers of two. Only meters can be shared out.
+    /// Sets in how many items a new bucket is, by default 1, and the most items, by default 32. A bucket that is written to
+    /// more often than an item bears is split into twice as many. Both are rounded to powers of two. Only meters can be
+    /// split.
     pub fn shards(mut self, first: u32, most: u32) -> DynamoStoreBuilder {
         let power = |count: u32| count.clamp(1, SHARDS_MAX).next_power_of_two();
         (self.settings.shards_min, self.settings.shards_max) = (power(first), power(most).max(power(first)));
         self
     }
 
-    /// How a call that takes from several buckets is written; in parallel unless it says otherwise.
+    /// Sets how a call that takes from several buckets is written; by default in parallel.
     pub fn chains(mut self, chains: Chains) -> DynamoStoreBuilder {
         self.settings.chains = chains;
         self
     }
 
-    /// Takes ahead: a process holds up to so many percent of each capacity of a bucket that it takes from often, so
-    /// that most takes need no call. What no caller wants for `idle` is given back. What is held ahead by one process
-    /// cannot be had by another, and is lost until it is refilled if the process dies. Only of buckets all of whose
-    /// limits are meters. Off unless it says otherwise.
+    /// Switches prefetch on: a process holds up to so many percent of each capacity of a bucket that it takes from often,
+    /// so that most takes need no call. What no caller takes for `idle` is given back. What one process holds cannot be
+    /// taken by another, and is lost until it is refilled if the process dies. Only for buckets that have meters only. By
+    /// default it is off.
     pub fn prefetch(mut self, percent: u8, idle: Duration) -> DynamoStoreBuilder {
         self.settings.prefetch = Prefetch::new(percent, idle);
         self
     }
 
-    /// How long records of usage are kept that this process writes to; as [`UsageRetention::default`] unless it says otherwise. An
-    /// aggregator writes to them as well, and takes it from its store.
+    /// Sets how long records of usage are kept that this process writes to; by default [`UsageRetention::default`]. An
+    /// aggregator writes to them as well, with the setting of its store.
     pub fn usage_retention(mut self, usage_retention: UsageRetention) -> DynamoStoreBuilder {
         self.settings.usage_retention = usage_retention;
         self
     }
 
-    /// Opens the table: looks whether it is there and fits, and learns the service's time.
+    /// Opens the table: checks that it exists and has our keys and indexes, and learns the service's time.
     ///
     /// # Cancel safety
     ///
-    /// A table that is being made may be made.
+    /// A table that is being created may be created.
     ///
     /// # Errors
     ///
@@ -201,19 +215,20 @@ impl DynamoStoreBuilder {
         }
         let time = ServiceTime::new(self.clock.clone());
         let config = self.client_config().await?;
-        let whereabouts = self.whereabouts(&config);
+        let location = self.location(&config);
         let service = self.service(&config, &time, workers);
-        self.prepare(&service, &whereabouts).await?;
+        self.prepare(&service, &location).await?;
         let again = {
             let (builder, config) = (self.clone(), config.clone());
             move || builder.open_again(&config, &time)
         };
-        let buckets = Buckets::new(self.settings).map_err(|why| DynamoOpenError::Host(why.to_string()))?;
-        Ok(DynamoStore(Reopened::new(DynamoInner::new(service, buckets), again)))
+        let inner = DynamoInner::new(service, self.settings);
+        let inner = inner.map_err(|why| DynamoOpenError::Host(why.to_string()))?;
+        Ok(DynamoStore(Reopened::new(inner, again)))
     }
 
-    /// What a process has that was forked off: its own connections and threads, and another name for its writes. What calls
-    /// are signed with is looked for anew, because what looked for it before may be a thread of the parent.
+    /// Opens the store in a forked process: with its own connections and threads, and another name for its writes.
+    /// Credentials are read anew, because their provider may be a thread of the parent.
     fn open_again(&self, config: &SdkConfig, time: &ServiceTime) -> Arc<DynamoInner> {
         let workers = Workers::start_again(NAME);
         let (handle, time) = (workers.handle().clone(), time.of_a_fork());
@@ -223,8 +238,8 @@ impl DynamoStoreBuilder {
             found.join().ok().and_then(Result::ok)
         });
         let service = self.service(found.as_ref().unwrap_or(config), &time, workers);
-        let buckets = Buckets::new(self.settings.clone());
-        DynamoInner::new(service, buckets.expect("there was randomness when the store was opened"))
+        let inner = DynamoInner::new(service, self.settings.clone());
+        inner.expect("there was randomness when the store was opened")
     }
 
     fn service(&self, config: &SdkConfig, time: &ServiceTime, workers: Workers) -> TableService {
@@ -237,7 +252,7 @@ impl DynamoStoreBuilder {
             .retry_config(RetryConfig::disabled())
             .stalled_stream_protection(StalledStreamProtectionConfig::disabled())
             .time_source(SharedTimeSource::new(time.clone()))
-            // The SDK would correct the time that is corrected already.
+            // The SDK would correct a time that is corrected already.
             .disable_clock_skew_correction(true)
             .interceptor(time.clone())
             .interceptor(Bounded);
@@ -248,27 +263,27 @@ impl DynamoStoreBuilder {
             table: self.table.clone(),
             clock: time.clock().clone(),
             timeout: self.timeout,
-            patience: RetryPolicy { tries: self.tries },
+            retry: RetryPolicy { attempts: self.tries },
             counts: Default::default(),
             workers,
         }
     }
 
-    /// Makes sure that there is a table that fits.
-    async fn prepare(&self, service: &TableService, whereabouts: &str) -> Result<(), DynamoOpenError> {
+    /// Makes sure that there is a table with our keys and indexes.
+    async fn prepare(&self, service: &TableService, location: &str) -> Result<(), DynamoOpenError> {
         let described = table::describe(service).await;
-        let open_error = |failure| DynamoOpenError::of(failure, &self.table, whereabouts);
+        let open_error = |failure| DynamoOpenError::of(failure, &self.table, location);
         let found = match described.map_err(open_error) {
-            Err(DynamoOpenError::NoTable(..)) if self.creates => table::create(service, whereabouts).await?,
+            Err(DynamoOpenError::NoTable(..)) if self.creates => table::create(service, location).await?,
             Ok(found) if found.table_status == Some(TableStatus::Creating) => {
-                table::active(service, whereabouts).await?
+                table::active(service, location).await?
             }
             found => found?,
         };
         table::check(&found)
     }
 
-    /// Where the service is and what calls are signed with.
+    /// Returns the endpoint, the region and the credentials.
     async fn client_config(&self) -> Result<SdkConfig, DynamoOpenError> {
         let config = if self.is_local() { self.local_config() } else { self.aws_config().await? };
         let mut config = config.into_builder();
@@ -315,8 +330,8 @@ impl DynamoStoreBuilder {
         Ok(config)
     }
 
-    /// Looks whether there is anything to sign calls with. Within a call that would count as one that is not answered: where
-    /// there is nothing, the SDK waits for an instance that is not there.
+    /// Checks that there are credentials. Without any, the SDK waits for the metadata service of an instance, and a call would
+    /// time out.
     async fn find_credentials(&self, config: &SdkConfig) -> Result<(), DynamoOpenError> {
         let nothing = || DynamoOpenError::Refused(self.table.clone(), ServiceError::NoCredentials);
         let provider = config.credentials_provider().ok_or_else(nothing)?;
@@ -324,8 +339,8 @@ impl DynamoStoreBuilder {
         found.map_err(|_| nothing())?.map_err(|_| nothing()).map(drop)
     }
 
-    /// Where the table is looked for, for people.
-    fn whereabouts(&self, config: &SdkConfig) -> String {
+    /// Returns the location of the table, for error messages.
+    fn location(&self, config: &SdkConfig) -> String {
         let region = config.region().map(|region| region.to_string()).unwrap_or_default();
         match &self.endpoint {
             Some(endpoint) => format!("{region} at {endpoint}"),
@@ -338,7 +353,7 @@ fn variable(name: &str) -> Option<String> {
     std::env::var(name).ok().filter(|value| !value.is_empty())
 }
 
-/// What the environment says, or something that only a service without accounts accepts.
+/// Returns the credentials of the environment, or such as only a service without accounts accepts.
 fn local_credentials() -> Credentials {
     match (variable("AWS_ACCESS_KEY_ID"), variable("AWS_SECRET_ACCESS_KEY")) {
         (Some(id), Some(secret)) => {

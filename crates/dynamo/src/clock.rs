@@ -1,8 +1,8 @@
-//! The time of the service, learnt from the `Date` of its answers.
+//! Service time, learned from the `Date` of its replies.
 //!
-//! An answer that was stamped D, in whole seconds, between the local times t0 and t1 of sending and receiving says that
-//! the service is ahead by something in `[D - t1, D + 1 s - t0]`. What several answers say must all be true, so a few
-//! of them tell the time to a part of a second. As long as it may be that the local clock is right, it is not touched.
+//! A reply with the date D, in whole seconds, between the local times t0 and t1 of sending and receiving shows that the
+//! service is ahead by something in `[D - t1, D + 1 s - t0]`. The bounds of all replies hold, so a few of them give the
+//! time to a part of a second. As long as the local clock may be right, it is not corrected.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
@@ -32,7 +32,7 @@ struct ClockLead {
 impl ClockLead {
     const ANY: ClockLead = ClockLead { least: i64::MIN, most: i64::MAX };
 
-    /// What an answer says that was stamped with this second.
+    /// Returns the bounds that a reply with this date gives.
     fn of(date_secs: i64, sent: Tick, received: Tick) -> ClockLead {
         let date = date_secs.saturating_mul(SECOND);
         let micros = |tick: Tick| i64::try_from(tick.as_micros()).unwrap_or(i64::MAX);
@@ -40,19 +40,19 @@ impl ClockLead {
         ClockLead { least, most: (date + SECOND).saturating_sub(micros(sent)).max(least) }
     }
 
-    /// What is true if both are; the later of them if that cannot be, since then a clock was set.
+    /// Returns the intersection of both bounds; the later ones if it is empty, because then a clock was set.
     fn and(self, later: ClockLead) -> ClockLead {
         let both = ClockLead { least: self.least.max(later.least), most: self.most.min(later.most) };
         if both.least <= both.most { both } else { later }
     }
 
-    /// The smallest correction that is in it.
+    /// Returns the smallest correction within the bounds.
     fn correction(self) -> i64 {
         0.clamp(self.least, self.most)
     }
 }
 
-/// A local clock, and what is known of the service's.
+/// A local clock, and the bounds of the service's.
 #[derive(Clone, Debug)]
 pub(crate) struct ServiceTime {
     local: Clock,
@@ -68,12 +68,12 @@ impl ServiceTime {
         ServiceTime { local, ahead: Arc::new(Mutex::new(ClockLead::ANY)), by, corrected }
     }
 
-    /// The same clock for a process that was forked off, a thread of whose parent may be about to learn the time.
+    /// Returns the same clock for a forked process: a thread of the parent may hold the lock.
     pub(crate) fn of_a_fork(&self) -> ServiceTime {
         ServiceTime { ahead: Arc::new(Mutex::new(ClockLead::ANY)), ..self.clone() }
     }
 
-    /// The clock that shows the service's time.
+    /// Returns the clock that shows the service's time.
     pub(crate) fn clock(&self) -> &Clock {
         &self.corrected
     }
@@ -81,7 +81,7 @@ impl ServiceTime {
     fn learn(&self, date: &str, sent: Tick) {
         let received = self.local.now();
         let Ok(date) = DateTime::from_str(date, Format::HttpDate) else { return };
-        // A clock that was set back meanwhile says nothing about how long the call took.
+        // The clock was set back meanwhile, so the duration of the call is unknown.
         if received < sent {
             return;
         }
@@ -114,7 +114,7 @@ impl Intercept for ServiceTime {
         Ok(())
     }
 
-    /// Also for answers that are errors.
+    /// Reads the date of every reply, also of errors.
     fn read_after_transmit(
         &self,
         context: &BeforeDeserializationInterceptorContextRef<'_>,
@@ -130,7 +130,7 @@ impl Intercept for ServiceTime {
     }
 }
 
-/// Requests are signed with the service's time, so that a host whose clock is off is let in at its second try.
+/// Signs requests with the service's time, so that a host whose clock is off succeeds with its second attempt.
 impl TimeSource for ServiceTime {
     fn now(&self) -> SystemTime {
         SystemTime::UNIX_EPOCH + Duration::from_micros(self.clock().now().as_micros())
@@ -149,63 +149,63 @@ mod tests {
         DateTime::from_secs(secs as i64).fmt(Format::HttpDate).unwrap()
     }
 
-    /// An answer from a service that is ahead by so many microseconds, after a round trip of this long.
-    fn answer(time: &ServiceTime, hands: &ManualClock, ahead: i64, trip: Span) {
-        let sent = hands.now();
-        hands.advance(Span::from_micros(trip.as_micros() / 2));
-        let stamp = hands.now().as_micros().saturating_add_signed(ahead) / 1_000_000;
-        hands.advance(Span::from_micros(trip.as_micros() / 2));
+    /// Passes a reply of a service that is ahead by so many microseconds, after a round trip of this long.
+    fn answer(time: &ServiceTime, manual: &ManualClock, ahead: i64, trip: Span) {
+        let sent = manual.now();
+        manual.advance(Span::from_micros(trip.as_micros() / 2));
+        let stamp = manual.now().as_micros().saturating_add_signed(ahead) / 1_000_000;
+        manual.advance(Span::from_micros(trip.as_micros() / 2));
         time.learn(&date(stamp), sent);
     }
 
-    fn off_by(time: &ServiceTime, hands: &ManualClock) -> i64 {
-        time.clock().now().as_micros() as i64 - hands.now().as_micros() as i64
+    fn off_by(time: &ServiceTime, manual: &ManualClock) -> i64 {
+        time.clock().now().as_micros() as i64 - manual.now().as_micros() as i64
     }
 
     #[test]
     fn a_clock_that_may_be_right_is_not_touched() {
-        let hands = ManualClock::at(START);
-        let time = ServiceTime::new(hands.clock());
+        let manual = ManualClock::at(START);
+        let time = ServiceTime::new(manual.clock());
         for trip in [0, 1, 400_000, 3_000_000] {
-            answer(&time, &hands, 0, Span::from_micros(trip));
-            assert_eq!(off_by(&time, &hands), 0);
+            answer(&time, &manual, 0, Span::from_micros(trip));
+            assert_eq!(off_by(&time, &manual), 0);
         }
     }
 
     #[test]
     fn a_clock_that_is_off_comes_close_and_then_closer() {
         for ahead in [-300_000_000, -5_000_000, 5_000_000, 300_000_000] {
-            let hands = ManualClock::at(START);
-            let time = ServiceTime::new(hands.clock());
-            answer(&time, &hands, ahead, Span::from_millis(40));
-            assert!((off_by(&time, &hands) - ahead).abs() <= 1_040_000, "{ahead}");
+            let manual = ManualClock::at(START);
+            let time = ServiceTime::new(manual.clock());
+            answer(&time, &manual, ahead, Span::from_millis(40));
+            assert!((off_by(&time, &manual) - ahead).abs() <= 1_040_000, "{ahead}");
             for _ in 0..50 {
-                hands.advance(Span::from_millis(370));
-                answer(&time, &hands, ahead, Span::from_millis(40));
+                manual.advance(Span::from_millis(370));
+                answer(&time, &manual, ahead, Span::from_millis(40));
             }
-            let error = (off_by(&time, &hands) - ahead).abs();
+            let error = (off_by(&time, &manual) - ahead).abs();
             assert!(error <= 100_000, "{ahead}: still off by {error}");
         }
     }
 
     #[test]
     fn a_clock_that_is_set_later_is_followed() {
-        let hands = ManualClock::at(START);
-        let time = ServiceTime::new(hands.clock());
-        answer(&time, &hands, 10_000_000, Span::from_millis(40));
-        answer(&time, &hands, -10_000_000, Span::from_millis(40));
-        assert!((off_by(&time, &hands) + 10_000_000).abs() <= 1_040_000);
-        answer(&time, &hands, 0, Span::from_millis(40));
-        assert_eq!(off_by(&time, &hands), 0);
+        let manual = ManualClock::at(START);
+        let time = ServiceTime::new(manual.clock());
+        answer(&time, &manual, 10_000_000, Span::from_millis(40));
+        answer(&time, &manual, -10_000_000, Span::from_millis(40));
+        assert!((off_by(&time, &manual) + 10_000_000).abs() <= 1_040_000);
+        answer(&time, &manual, 0, Span::from_millis(40));
+        assert_eq!(off_by(&time, &manual), 0);
     }
 
     #[test]
     fn a_date_that_is_none_says_nothing() {
-        let hands = ManualClock::at(START);
-        let time = ServiceTime::new(hands.clock());
+        let manual = ManualClock::at(START);
+        let time = ServiceTime::new(manual.clock());
         for date in ["", "yesterday", "Thu, 99 Jan 2026 00:00:00 GMT"] {
             time.learn(date, START);
         }
-        assert_eq!(off_by(&time, &hands), 0);
+        assert_eq!(off_by(&time, &manual), 0);
     }
 }

@@ -1,10 +1,10 @@
-//! Endpoints that are no region of AWS.
+//! Endpoints outside of AWS.
 
 use std::net::IpAddr;
 
 use crate::DynamoOpenError;
 
-/// Whether it is a URL that can be called, with nothing in it that must not be shown.
+/// Checks that an endpoint is a URL that can be called and has no secret in it.
 ///
 /// # Errors
 ///
@@ -24,7 +24,7 @@ pub(crate) fn check(endpoint: &str) -> Result<(), DynamoOpenError> {
     Ok(())
 }
 
-/// Whether it is on this host.
+/// Returns whether an endpoint is on this host.
 pub(crate) fn is_on_this_host(endpoint: &str) -> bool {
     let host = split(endpoint).map_or("", |(_, rest)| host(rest));
     let address = host.trim_start_matches('[').trim_end_matches(']').parse::<IpAddr>();
@@ -35,7 +35,7 @@ fn split(endpoint: &str) -> Option<(&str, &str)> {
     endpoint.split_once("://").filter(|(scheme, _)| matches!(*scheme, "http" | "https"))
 }
 
-/// The host of what stands behind the scheme, with the brackets of an IPv6 address.
+/// Returns the host of a URL without its scheme, with the brackets of an IPv6 address.
 fn host(rest: &str) -> &str {
     let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();
     match authority.find(']') {

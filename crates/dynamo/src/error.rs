@@ -1,4 +1,4 @@
-//! Why a table could not be opened.
+//! Errors of opening a table.
 
 use std::time::Duration;
 
@@ -6,6 +6,18 @@ use crate::ServiceError;
 use crate::service::CallFailure;
 
 /// Why a table could not be opened as a store. A table that is not ours was left as it was.
+///
+/// ```no_run
+/// # async fn open() {
+/// use tollgate_dynamo::{DynamoOpenError, DynamoStore};
+///
+/// match DynamoStore::builder("limits").build().await {
+///     Ok(store) => println!("{store:?}"),
+///     Err(DynamoOpenError::NoTable(table, ..)) => println!("create {table} first"),
+///     Err(error) => println!("{error}"),
+/// }
+/// # }
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum DynamoOpenError {
@@ -14,12 +26,12 @@ pub enum DynamoOpenError {
         "there is no table {0:?} in {1}; create it, with `create_table(true)` or the stack, or name another one"
     )]
     NoTable(String, String),
-    /// The table is there, and is not like ours.
+    /// The table exists, and lacks keys or indexes of ours.
     #[error("table {table:?} cannot be used: {}; it was left as it is", .faults.join("; "))]
     Unfit {
         /// The table.
         table: String,
-        /// What is missing or other than it has to be.
+        /// What is missing or different.
         faults: Vec<String>,
     },
     /// The table did not become active in time.
@@ -29,10 +41,10 @@ pub enum DynamoOpenError {
         table: String,
         /// Its last known status.
         status: String,
-        /// How long it was waited for.
+        /// For how long the store waited.
         waited: Duration,
     },
-    /// A setting is wrong.
+    /// A setting is not valid.
     #[error("{0}")]
     BadSetting(String),
     /// The service did not answer.
@@ -40,12 +52,12 @@ pub enum DynamoOpenError {
     Unavailable {
         /// The table.
         table: String,
-        /// How long it was tried.
+        /// For how long the call was retried.
         waited: Duration,
-        /// What was met last.
+        /// The error of the last attempt.
         trouble: ServiceError,
     },
-    /// The service refuses: no permission, no credentials, a name that cannot be.
+    /// The service refuses: no permission, no credentials, an impossible name.
     #[error("table {0:?} cannot be opened: {1}")]
     Refused(String, ServiceError),
     /// This host has no threads left, or something like it.
@@ -54,11 +66,11 @@ pub enum DynamoOpenError {
 }
 
 impl DynamoOpenError {
-    pub(crate) fn of(failure: CallFailure, table: &str, whereabouts: &str) -> DynamoOpenError {
+    pub(crate) fn of(failure: CallFailure, table: &str, location: &str) -> DynamoOpenError {
         let table = table.to_owned();
         match failure {
             CallFailure::Trouble(ServiceError::NoTable(_), _) => {
-                DynamoOpenError::NoTable(table, whereabouts.into())
+                DynamoOpenError::NoTable(table, location.into())
             }
             CallFailure::Trouble(trouble, waited) if trouble.is_passing() => {
                 DynamoOpenError::Unavailable { table, waited, trouble }

@@ -1,58 +1,48 @@
-//! The store itself.
+//! The store type, and the state behind it.
 
 use std::fmt;
-use std::sync::{Arc, Weak};
+use std::sync::Arc;
 
 use tollgate_store::workers::Reopened;
-use tollgate_store::{OwnedTransaction, Reply, StoreError, TxnOutcome, WaitQueues};
+use tollgate_store::{Reply, StoreError};
 
 use crate::DynamoStoreBuilder;
-use crate::bucket::Buckets;
+use crate::bucket::{BucketSettings, Buckets};
 use crate::service::{ServiceErrorCounts, TableService};
 
-/// Buckets and records in a DynamoDB table. Cloning is cheap, and clones are one store. A process that is forked off connects by
-/// itself.
+/// A store of buckets and records in a DynamoDB table. Cloning is cheap, and clones are one store. A forked process
+/// connects by itself.
+///
+/// ```no_run
+/// # async fn open() -> Result<(), tollgate_dynamo::DynamoOpenError> {
+/// use tollgate_dynamo::DynamoStore;
+///
+/// let store = DynamoStore::builder("limits").build().await?;
+/// println!("{}: {:?}", store.table(), store.troubles());
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone)]
 pub struct DynamoStore(pub(crate) Reopened<Arc<DynamoInner>>);
 
 pub(crate) struct DynamoInner {
     pub(crate) service: Arc<TableService>,
-    pub(crate) buckets: Buckets,
-    /// Where those wait who were denied.
-    pub(crate) wait_queues: WaitQueues,
-    /// Itself, for background work.
-    pub(crate) this: Weak<DynamoInner>,
+    pub(crate) buckets: Arc<Buckets>,
 }
 
 impl DynamoInner {
-    pub(crate) fn new(service: TableService, buckets: Buckets) -> Arc<DynamoInner> {
-        Arc::new_cyclic(|this| DynamoInner {
-            service: Arc::new(service),
-            buckets,
-            wait_queues: WaitQueues::default(),
-            this: this.clone(),
-        })
-    }
-
-    /// An id unlike any other, which begins with the time: later ones are larger.
-    pub(crate) fn new_holder_id(&self) -> u128 {
-        let millis = u128::from(self.service.clock.now().as_micros() / 1_000);
-        let high = u128::from(getrandom::u32().unwrap_or_default() & 0xFFFF);
-        // Without randomness the counter alone tells those of one process apart.
-        let low = getrandom::u64().unwrap_or_else(|_| self.buckets.count());
-        millis << 80 | high << 64 | u128::from(low)
-    }
-
-    /// A call was applied: notifies the waiters for what it gave back, which look again.
-    pub(crate) fn after(&self, call: &OwnedTransaction, applied: &TxnOutcome) {
-        if matches!(applied, TxnOutcome::Done(_)) && !self.wait_queues.is_empty() {
-            call.with(|call| self.wait_queues.notify_freed(call));
-        }
+    pub(crate) fn new(
+        service: TableService,
+        settings: BucketSettings,
+    ) -> Result<Arc<DynamoInner>, getrandom::Error> {
+        let service = Arc::new(service);
+        let buckets = Buckets::new(&service, settings)?;
+        Ok(Arc::new(DynamoInner { service, buckets }))
     }
 }
 
 impl DynamoStore {
-    /// A store in the table of this name.
+    /// Returns the builder of a store in the table of this name.
     ///
     /// ```no_run
     /// # async fn open() -> Result<(), tollgate_dynamo::DynamoOpenError> {
@@ -66,22 +56,22 @@ impl DynamoStore {
         DynamoStoreBuilder::new(table.into())
     }
 
-    /// The name of the table.
+    /// Returns the name of the table.
     pub fn table(&self) -> &str {
         &self.0.service.table
     }
 
-    /// In how many items the bucket of an entity and a resource is; 0 if there is no such bucket.
+    /// Returns in how many items the bucket of an entity and a resource is; 0 if there is no such bucket.
     pub fn shards_of<'a>(
         &'a self,
         namespace: &'a str,
         entity: &'a str,
         resource: &'a str,
     ) -> Reply<'a, Result<u32, StoreError>> {
-        Reply::later(self.0.service.within(self.0.count_shards(namespace, entity, resource)))
+        Reply::later(self.0.service.within(self.0.buckets.reader.count_shards(namespace, entity, resource)))
     }
 
-    /// What went wrong with calls since the store was opened, also where another try went well.
+    /// Returns how many attempts of calls failed since the store was opened, also where a later attempt succeeded.
     pub fn troubles(&self) -> ServiceErrorCounts {
         self.0.service.counts.troubles()
     }

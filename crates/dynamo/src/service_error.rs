@@ -1,10 +1,17 @@
-//! What can go wrong with a call to the service.
+//! Errors of calls to the service.
 
 use std::time::Duration;
 
 use tollgate_store::StoreError;
 
 /// Why a call to the service failed.
+///
+/// ```
+/// use tollgate_dynamo::ServiceError;
+///
+/// assert!(ServiceError::Throttled.is_passing());
+/// assert!(!ServiceError::NoCredentials.is_passing());
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ServiceError {
@@ -14,49 +21,49 @@ pub enum ServiceError {
     /// Another transaction had the same items.
     #[error("another transaction was writing the same items; it is over in a moment, try again")]
     Conflict,
-    /// The first try of the same transaction is still running.
+    /// The first attempt of the same transaction is still running.
     #[error("an earlier try of the same transaction is still running; try again")]
     InProgress,
-    /// A part of a batch was not done.
+    /// A part of a batch was not processed.
     #[error("DynamoDB left a part of the batch undone; ask again for the rest")]
     Unprocessed,
     /// The service failed, or could not serve.
     #[error("DynamoDB failed with status {0}; it is at its side, try again")]
     Server(u16),
-    /// No answer in time.
+    /// No reply came in time.
     #[error("DynamoDB did not answer in time; check the network and the endpoint, or wait longer")]
     Timeout,
     /// The connection broke, or was never made.
     #[error("the connection to DynamoDB broke ({0}); check the network and the endpoint")]
     Lost(String),
-    /// The time of this host is off by so much that the signature was not accepted.
+    /// The clock of this host is off by so much that the signature was not accepted.
     #[error("the clock of this host is off, and DynamoDB did not accept the signature; set the clock")]
     Skewed,
-    /// The table is being made, changed or deleted.
+    /// The table is being created, changed or deleted.
     #[error("table {0:?} is being changed just now; wait until it is active")]
     TableBusy(String),
     /// There is no such table, or no such index.
     #[error("there is no table {0:?}, or it lacks an index; create it, or name the right table and region")]
     NoTable(String),
-    /// The caller may not do this.
+    /// The caller lacks a permission.
     #[error("no permission: {0}; give the caller the policy that the table's documentation names")]
     AccessDenied(String),
-    /// There is nothing to sign calls with.
+    /// There are no credentials.
     #[error(
         "no credentials for AWS were found: neither in the environment (AWS_ACCESS_KEY_ID), nor in a profile \
          (AWS_PROFILE), nor by the role of the instance or container"
     )]
     NoCredentials,
-    /// The call itself is wrong.
+    /// The call is not valid.
     #[error("DynamoDB does not accept the call: {0}")]
     Invalid(String),
-    /// Something that this version knows nothing about.
+    /// Any other error of the service.
     #[error("DynamoDB refused the call: {0}")]
     Other(String),
 }
 
 impl ServiceError {
-    /// Whether it may be over in a moment, so that another try is worth it.
+    /// Returns whether it may be over in a moment, so that a retry is worth it.
     pub fn is_passing(&self) -> bool {
         match self {
             ServiceError::Throttled
@@ -76,7 +83,7 @@ impl ServiceError {
         }
     }
 
-    /// Whether the call may have been applied all the same.
+    /// Returns whether the call may have been applied all the same.
     pub fn may_be_applied(&self) -> bool {
         matches!(
             self,
@@ -87,7 +94,7 @@ impl ServiceError {
         )
     }
 
-    /// What it is to callers who waited this long: an outage if it may pass, a refusal if not.
+    /// Converts it for callers that waited this long: to an outage if it may pass, to a refusal if not.
     pub fn store_error(&self, waited: Duration) -> StoreError {
         if self.is_passing() {
             StoreError::Unavailable(waited, self.to_string())

@@ -1,9 +1,10 @@
-//! The table as a store of buckets.
+//! `Store` for the store.
 
 use std::sync::Arc;
 
 use tollgate_core::{Denial, Status};
-use tollgate_store::workers::ToTheEnd;
+use tollgate_store::records::{RecordsError, Write};
+use tollgate_store::workers::{RunToCompletion, time_ordered_id};
 use tollgate_store::{
     BucketRef, Clock, Op, OutcomeCallback, OwnedTransaction, Reach, Reply, Step, Store, StoreError,
     Transaction, TxnOutcome,
@@ -16,23 +17,26 @@ impl DynamoStore {
     pub(crate) fn apply_call(
         &self,
         call: OwnedTransaction,
-        writes: Vec<tollgate_store::records::Write>,
-    ) -> impl Future<Output = Result<TxnOutcome, tollgate_store::records::RecordsError>> + Send + use<> {
+        writes: Vec<Write>,
+    ) -> impl Future<Output = Result<TxnOutcome, RecordsError>> + Send + use<> {
         let (inner, call) = (Arc::clone(&self.0), Arc::new(call));
-        let unheard = {
+        let abandoned = {
             let (inner, call) = (Arc::clone(&inner), Arc::clone(&call));
-            move |applied: Result<TxnOutcome, _>| {
-                applied.iter().for_each(|applied| inner.undo(&call, applied))
+            move |outcome: Result<TxnOutcome, _>| {
+                if let Ok(outcome) = &outcome {
+                    inner.buckets.dispatcher.undo(&call, outcome);
+                }
             }
         };
         let handle = inner.service.workers.handle().clone();
         let apply = async move {
-            inner.await_detached(&call).await;
-            let applied = inner.apply(Arc::clone(&call), writes).await?;
-            inner.after(&call, &applied);
-            Ok(applied)
+            let buckets = &inner.buckets;
+            buckets.jobs.await_detached(&call).await;
+            let outcome = buckets.dispatcher.dispatch(Arc::clone(&call), writes).await?;
+            buckets.notify_freed(&call, &outcome);
+            Ok(outcome)
         };
-        ToTheEnd::new(handle, apply, unheard)
+        RunToCompletion::new(handle, apply, abandoned)
     }
 }
 
@@ -51,25 +55,25 @@ impl Store for DynamoStore {
     }
 
     fn ask<'a>(&'a self, steps: &[Step<'a>]) -> Reply<'a, Result<Vec<Denial>, StoreError>> {
-        let call = Arc::new(OwnedTransaction::new(&Transaction { id: None, steps, metered: false }));
-        Reply::later(self.0.service.within(self.0.ask(call)))
+        let call = OwnedTransaction::new(&Transaction { id: None, steps, metered: false });
+        Reply::later(self.0.service.within(async move { self.0.buckets.reader.evaluate(&call).await }))
     }
 
     fn peek<'a>(&'a self, place: &BucketRef<'a>) -> Reply<'a, Result<Vec<Status>, StoreError>> {
         let steps = [Step { place: *place, op: Op::Reset }];
-        let call = Arc::new(OwnedTransaction::new(&Transaction { id: None, steps: &steps, metered: false }));
-        Reply::later(self.0.service.within(self.0.peek(call)))
+        let call = OwnedTransaction::new(&Transaction { id: None, steps: &steps, metered: false });
+        Reply::later(self.0.service.within(async move { self.0.buckets.reader.peek(&call).await }))
     }
 
     fn apply_detached(&self, call: &Transaction<'_>) {
-        self.0.apply_detached(OwnedTransaction::new(call));
+        self.0.buckets.jobs.apply_detached(OwnedTransaction::new(call), Box::new(|_| ()));
     }
 
-    fn hand_over_and_tell(&self, call: &Transaction<'_>, told: OutcomeCallback) {
-        self.0.hand_over_and_tell(OwnedTransaction::new(call), told);
+    fn hand_over_and_tell(&self, call: &Transaction<'_>, callback: OutcomeCallback) {
+        self.0.buckets.jobs.apply_detached(OwnedTransaction::new(call), callback);
     }
 
     fn new_holder_id(&self) -> u128 {
-        self.0.new_holder_id()
+        time_ordered_id(self.clock().now())
     }
 }

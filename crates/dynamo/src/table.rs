@@ -1,4 +1,4 @@
-//! The table: its keys, its indexes, and whether one that is there will do.
+//! Table schema: creating a table, and checking one that exists.
 
 use std::time::Duration;
 
@@ -9,8 +9,9 @@ use aws_sdk_dynamodb::types::{
     StreamViewType, TableDescription, TableStatus, TimeToLiveSpecification,
 };
 use tollgate_store::records::Index;
+use tollgate_store::workers::CallTimer;
 
-use crate::service::{CallFailure, Elapsed, TableService};
+use crate::service::{CallFailure, TableService};
 use crate::{DynamoOpenError, ServiceError};
 
 /// The partition key of an item.
@@ -25,11 +26,11 @@ pub(crate) const TTL: &str = "ttl";
 /// The sort key of a bucket. No record has it.
 pub(crate) const STATE: &str = "#STATE";
 
-/// How long to wait for a table that is being made.
+/// How long to wait for a table that is being created.
 const ACTIVE_WITHIN: Duration = Duration::from_secs(120);
 
-/// How often to look whether it is there.
-const LOOK_EVERY: Duration = Duration::from_millis(500);
+/// How often to check whether it is active.
+const POLL_EVERY: Duration = Duration::from_millis(500);
 
 /// An index of the table.
 #[derive(Clone, Copy, Debug)]
@@ -41,7 +42,7 @@ pub(crate) struct IndexNames {
 
 const INDEXES: [Index; 4] = [Index::Children, Index::Resource, Index::Custom, Index::Namespace];
 
-/// What an index is called in the table.
+/// Returns the names of an index in the table.
 pub(crate) const fn index_names(index: Index) -> IndexNames {
     match index {
         Index::Children => IndexNames { name: "GSI1", partition: "GSI1PK", sort: "GSI1SK" },
@@ -51,7 +52,7 @@ pub(crate) const fn index_names(index: Index) -> IndexNames {
     }
 }
 
-/// What is known of the table.
+/// Returns the description of the table.
 pub(crate) async fn describe(service: &TableService) -> Result<TableDescription, CallFailure> {
     let describe = || service.client.describe_table().table_name(&service.table).send();
     let described = service.with_retries(describe).await?;
@@ -59,47 +60,47 @@ pub(crate) async fn describe(service: &TableService) -> Result<TableDescription,
     described.table.ok_or_else(none)
 }
 
-/// Makes the table, and waits until it is there. One that another client is making is waited for all the same.
+/// Creates the table, and waits until it is active; also if another client creates it.
 pub(crate) async fn create(
     service: &TableService,
-    whereabouts: &str,
+    location: &str,
 ) -> Result<TableDescription, DynamoOpenError> {
-    let open_error = |failure| DynamoOpenError::of(failure, &service.table, whereabouts);
+    let open_error = |failure| DynamoOpenError::of(failure, &service.table, location);
     let creation = creation(service).map_err(incomplete)?;
     match service.with_retries(|| creation.clone().send()).await {
-        // One that is there by now was made by another client, or by a try whose answer was lost.
+        // It was created by another client, or by an attempt whose reply was lost.
         Ok(_) | Err(CallFailure::Trouble(ServiceError::TableBusy(_), _)) => {}
         Err(failure) => return Err(open_error(failure)),
     }
-    let table = active(service, whereabouts).await?;
+    let table = active(service, location).await?;
     forget_expired(service).await.map_err(open_error)?;
     keep_backups(service).await.map_err(open_error)?;
     Ok(table)
 }
 
-/// Waits until the table is there and active.
+/// Waits until the table is active.
 pub(crate) async fn active(
     service: &TableService,
-    whereabouts: &str,
+    location: &str,
 ) -> Result<TableDescription, DynamoOpenError> {
-    let watch = Elapsed::start();
+    let timer = CallTimer::start();
     loop {
         let status = match describe(service).await {
             Ok(table) if table.table_status == Some(TableStatus::Active) => return Ok(table),
             Ok(table) => table.table_status.map_or("unknown".into(), |status| status.as_str().to_owned()),
-            // A table is not seen everywhere the moment it is made.
+            // A new table is not visible everywhere at once.
             Err(CallFailure::Trouble(ServiceError::NoTable(_), _)) => "not there yet".into(),
-            Err(failure) => return Err(DynamoOpenError::of(failure, &service.table, whereabouts)),
+            Err(failure) => return Err(DynamoOpenError::of(failure, &service.table, location)),
         };
-        let waited = watch.waited();
+        let waited = timer.elapsed();
         if waited >= ACTIVE_WITHIN {
             return Err(DynamoOpenError::NotActive { table: service.table.clone(), status, waited });
         }
-        tokio::time::sleep(LOOK_EVERY).await;
+        tokio::time::sleep(POLL_EVERY).await;
     }
 }
 
-/// Whether the table has the keys and indexes of ours. What it projects does not matter: every index has the keys.
+/// Checks that the table has our keys and indexes. Projections do not matter: every index has the keys.
 ///
 /// # Errors
 ///
@@ -202,7 +203,7 @@ fn incomplete(error: BuildError) -> DynamoOpenError {
     DynamoOpenError::BadSetting(format!("the table cannot be described: {error}"))
 }
 
-/// Lets the service delete what has expired.
+/// Lets the service delete expired items.
 async fn forget_expired(service: &TableService) -> Result<(), CallFailure> {
     let update = || async {
         let ttl = TimeToLiveSpecification::builder().enabled(true).attribute_name(TTL).build()?;

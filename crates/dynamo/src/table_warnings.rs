@@ -1,4 +1,4 @@
-//! What a table lacks that works without it.
+//! Warnings about optional settings of the table.
 
 use aws_sdk_dynamodb::types::{
     PointInTimeRecoveryStatus, StreamViewType, TableDescription, TimeToLiveStatus,
@@ -10,8 +10,8 @@ use crate::service::{CallFailure, TableService};
 use crate::table::{self, TTL};
 
 impl DynamoStore {
-    /// What the table lacks. It can be used as it is, but what has expired stays, nothing can be restored, or there is
-    /// no stream to aggregate. What an endpoint cannot tell is taken to be well.
+    /// Returns what the table lacks. It can be used as it is, but expired items stay, nothing can be restored, or there is no
+    /// stream to aggregate. Settings that an endpoint does not report count as present.
     ///
     /// # Cancel safety
     ///
@@ -19,7 +19,7 @@ impl DynamoStore {
     ///
     /// # Errors
     ///
-    /// [`StoreError`] if the table itself cannot be looked at.
+    /// [`StoreError`] if the table cannot be described.
     pub fn shortcomings(&self) -> Reply<'_, Result<Vec<String>, StoreError>> {
         let service = &self.0.service;
         Reply::later(service.within(async {

@@ -1,13 +1,13 @@
-//! Records as Lambda delivers them.
+//! Records of a DynamoDB stream, as Lambda delivers them.
 
 use aws_lambda_events::event::dynamodb::EventRecord;
 use serde_dynamo::Item;
 use tollgate_dynamo::aggregate::{EventKind, StreamRecord};
 
-/// Who deletes what has expired.
-const EXPIRES: &str = "dynamodb.amazonaws.com";
+/// The principal that deletes expired items.
+const EXPIRY_PRINCIPAL: &str = "dynamodb.amazonaws.com";
 
-/// The record; `None` for a kind of event that this version does not know.
+/// Converts a record; `None` for a kind of event that this version does not know.
 pub(crate) fn record(event: EventRecord) -> Option<StreamRecord> {
     let kind = match event.event_name.as_str() {
         "INSERT" => EventKind::Insert,
@@ -16,7 +16,7 @@ pub(crate) fn record(event: EventRecord) -> Option<StreamRecord> {
         _ => return None,
     };
     let change = event.change;
-    // An image that is not there comes as an empty one.
+    // A missing image is delivered as an empty one.
     let image = |item: Item| Some(item).filter(|item| !item.is_empty()).map(Into::into);
     Some(StreamRecord {
         kind,
@@ -25,7 +25,7 @@ pub(crate) fn record(event: EventRecord) -> Option<StreamRecord> {
         new: image(change.new_image),
         sequence: change.sequence_number.unwrap_or_default(),
         written_at: Some(change.approximate_creation_date_time.timestamp()),
-        has_expired: event.user_identity.is_some_and(|user| user.principal_id == EXPIRES),
+        has_expired: event.user_identity.is_some_and(|user| user.principal_id == EXPIRY_PRINCIPAL),
     })
 }
 

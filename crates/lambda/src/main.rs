@@ -1,6 +1,14 @@
-//! The stream of a table on AWS Lambda: what `tollgate aggregate` does, with no process to look after.
+//! The aggregator of a table's stream on AWS Lambda: what `tollgate aggregate` does, without a
+//! process to operate.
 //!
-//! Lambda starts the program, passes it batches of records, and gets back which of them have to come again.
+//! Lambda starts the program and passes it batches of records. The program returns which of them
+//! must be delivered again.
+//!
+//! | variable | value |
+//! |---|---|
+//! | `TOLLGATE_TABLE` | the table |
+//! | `TOLLGATE_ARCHIVE` | where audit events are archived: `s3://BUCKET`, `s3://BUCKET/PREFIX`, or a folder |
+//! | `TOLLGATE_USAGE_RETENTION` | how long usage is stored: `90d`, `forever`, or `90d,400d,forever` for hours, days and months |
 
 mod event;
 #[cfg(feature = "s3")]
@@ -33,8 +41,8 @@ async fn aggregator(settings: &LambdaSettings) -> Result<Aggregator> {
     if let Some(endpoint) = &settings.endpoint {
         store = store.endpoint(endpoint);
     }
-    if let Some(kept) = settings.usage_retention {
-        store = store.usage_retention(kept);
+    if let Some(retention) = settings.usage_retention {
+        store = store.usage_retention(retention);
     }
     let store = store.build().await.with_context(|| format!("table {} cannot be opened", settings.table))?;
     let aggregator = Aggregator::new(store);
@@ -57,14 +65,14 @@ async fn handle(aggregator: &Aggregator, event: LambdaEvent<Event>) -> Result<Va
     Ok(answer(&outcome))
 }
 
-/// What has to come again, as Lambda expects it: with `ReportBatchItemFailures` it starts over at the first of them.
-/// What was done behind it is not done twice.
+/// Returns the failed records as Lambda expects them: with `ReportBatchItemFailures` it delivers
+/// again from the first of them. The aggregator skips records behind it that it has handled.
 fn answer(outcome: &BatchOutcome) -> Value {
     let failed = outcome.failed.iter().map(|failed| json!({ "itemIdentifier": failed.sequence }));
     json!({ "batchItemFailures": failed.collect::<Vec<_>>() })
 }
 
-/// One line for each batch, which CloudWatch can be asked about.
+/// Logs one line of JSON for each batch, which CloudWatch can query.
 fn log(outcome: &BatchOutcome) {
     let failed =
         outcome.failed.iter().map(|failed| json!({ "sequence": failed.sequence, "why": failed.why }));
@@ -85,8 +93,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn nothing_failed_is_an_empty_list_and_not_nothing() {
-        // Lambda takes an answer without the list for a batch that went well, and one it cannot read for one that did not.
+    fn a_batch_without_failures_is_an_empty_list() {
+        // Lambda takes a reply without the list for success, and a reply that it cannot parse for a
+        // failure.
         assert_eq!(answer(&BatchOutcome::default()), json!({ "batchItemFailures": [] }));
     }
 }

@@ -1,4 +1,4 @@
-//! An archive in a bucket of S3.
+//! An archive in an S3 bucket.
 
 use aws_sdk_s3::Client;
 use aws_sdk_s3::error::{DisplayErrorContext, ProvideErrorMetadata};
@@ -6,7 +6,7 @@ use aws_sdk_s3::primitives::ByteStream;
 use tollgate_dynamo::aggregate::{Archive, ArchiveError};
 use tollgate_store::Reply;
 
-/// A bucket, and what names in it start with.
+/// A bucket, and the prefix of the names in it.
 pub(crate) struct S3 {
     client: Client,
     bucket: String,
@@ -16,7 +16,7 @@ pub(crate) struct S3 {
 impl S3 {
     pub(crate) async fn open(bucket: &str, prefix: &str) -> S3 {
         let config = aws_config::defaults(aws_config::BehaviorVersion::latest()).load().await;
-        // An emulator has no names for its buckets.
+        // An emulator has no host names for its buckets.
         let is_emulated = config.endpoint_url().is_some();
         let config = aws_sdk_s3::config::Builder::from(&config).force_path_style(is_emulated);
         let client = Client::from_conf(config.build());

@@ -1,4 +1,4 @@
-//! What the environment sets for the function.
+//! The settings of the function, from its environment.
 
 use std::path::PathBuf;
 
@@ -6,11 +6,11 @@ use anyhow::{Result, bail};
 use tollgate_core::Span;
 use tollgate_store::usage::UsageRetention;
 
-/// Which table, where its audit events are archived, and how long usage is kept.
+/// The table, the archive of its audit events, and the retention of usage.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct LambdaSettings {
     pub(crate) table: String,
-    /// Where AWS is, if it is an emulator.
+    /// The endpoint of DynamoDB, if it is an emulator.
     pub(crate) endpoint: Option<String>,
     pub(crate) archive: Option<ArchiveAt>,
     pub(crate) usage_retention: Option<UsageRetention>,
@@ -24,13 +24,14 @@ pub(crate) enum ArchiveAt {
 }
 
 impl LambdaSettings {
-    /// `TOLLGATE_TABLE`; `TOLLGATE_ARCHIVE`: `s3://BUCKET`, `s3://BUCKET/PREFIX`, or a folder; and `TOLLGATE_USAGE_RETENTION`:
-    /// days such as `90d`, or `forever`, once for all windows or three times with commas for hours, days and months. Region and
-    /// credentials are those of the function.
+    /// Reads `TOLLGATE_TABLE`; `TOLLGATE_ARCHIVE`: `s3://BUCKET`, `s3://BUCKET/PREFIX`, or a
+    /// folder; and `TOLLGATE_USAGE_RETENTION`: days such as `90d`, or `forever`, once for all
+    /// windows or three times with commas for hours, days and months. Region and credentials are
+    /// those of the function.
     ///
     /// # Errors
     ///
-    /// What is missing or not valid.
+    /// A missing or invalid variable.
     pub(crate) fn resolve(variable: &dyn Fn(&str) -> Option<String>) -> Result<LambdaSettings> {
         let get = |name: &str| variable(name).filter(|value| !value.is_empty());
         let Some(table) = get("TOLLGATE_TABLE") else {
@@ -111,7 +112,7 @@ mod tests {
         for text in ["90", "0d", "90h", "90d,400d", "90d,,1d", "never"] {
             assert!(usage_retention(text).unwrap_err().to_string().contains("90d,400d,forever"), "{text}");
         }
-        let kept = resolve(&[("TOLLGATE_TABLE", "limits"), ("TOLLGATE_USAGE_RETENTION", "forever")]);
-        assert_eq!(kept.unwrap().usage_retention, Some(UsageRetention::FOREVER));
+        let retention = resolve(&[("TOLLGATE_TABLE", "limits"), ("TOLLGATE_USAGE_RETENTION", "forever")]);
+        assert_eq!(retention.unwrap().usage_retention, Some(UsageRetention::FOREVER));
     }
 }

@@ -1,4 +1,4 @@
-//! Answers: a little text or a few numbers, and what that used.
+//! Answers: generated text or embeddings, and their usage.
 
 use serde_json::{Value, json};
 use tollgate_provider::{Estimator, Tokens};
@@ -8,23 +8,23 @@ use crate::route::Endpoint;
 use crate::stream::Events;
 use crate::{Style, random};
 
-/// An answer has at least and at most so many tokens, if the request allows it.
+/// The minimum and maximum tokens of an answer, if the request allows it.
 const OUTPUT: (u64, u64) = (16, 256);
 
-/// At most so many words are written; the rest is only said to have been used.
+/// The maximum number of words that are written; the rest of the usage is only reported.
 const WORDS_MAX: u64 = 64;
 
-/// At most so many texts are embedded at once, which is what OpenAI allows.
+/// The maximum number of texts that are embedded at once, which is OpenAI's maximum.
 const EMBEDDINGS_MAX: usize = 2_048;
 
-/// How many numbers an embedding has, if not said, and at most.
+/// The default and the maximum number of dimensions of an embedding.
 const DIMENSIONS: u64 = 16;
 const DIMENSIONS_MAX: u64 = 4_096;
 
-/// At most so many numbers are sent, whatever is asked.
+/// The maximum number of floats in a reply, whatever the request asks.
 const NUMBERS_MAX: usize = 1 << 18;
 
-/// A request that can be answered.
+/// A valid request.
 pub(crate) struct MockRequest {
     endpoint: Endpoint,
     json: Value,
@@ -32,10 +32,10 @@ pub(crate) struct MockRequest {
 }
 
 impl MockRequest {
-    /// Reads a body. Returns what is wrong with it.
+    /// Parses a body. Returns an error message if it is not a valid request.
     pub(crate) fn read(endpoint: Endpoint, body: &[u8], seed: u64) -> Result<MockRequest, String> {
         let json: Value =
-            serde_json::from_slice(body).map_err(|error| format!("the body is no JSON: {error}"))?;
+            serde_json::from_slice(body).map_err(|error| format!("the body is not JSON: {error}"))?;
         let needed = match endpoint {
             Endpoint::Chat | Endpoint::Messages => "messages",
             Endpoint::Responses | Endpoint::Embeddings => "input",
@@ -46,7 +46,7 @@ impl MockRequest {
         Ok(MockRequest { endpoint, json, digest: random::mix(seed, random::digest(body)) })
     }
 
-    /// What answering it uses: the same for the same request and seed.
+    /// Returns the usage of the answer: the same for the same request and seed.
     pub(crate) fn usage(&self) -> Tokens {
         let estimate = Estimator::new().estimate(&self.json);
         if self.endpoint == Endpoint::Embeddings {
@@ -56,27 +56,27 @@ impl MockRequest {
         Tokens::new(estimate.input, output.min(estimate.output_max.unwrap_or(u64::MAX)))
     }
 
-    /// Whether the answer is to come as a stream. Embeddings never do.
+    /// Returns true if the request asks for a stream. Embeddings never stream.
     pub(crate) fn is_stream(&self) -> bool {
         self.endpoint != Endpoint::Embeddings && self.json.get("stream") == Some(&Value::Bool(true))
     }
 
-    /// The answer.
+    /// Returns the answer.
     pub(crate) fn answer(&self, usage: Tokens) -> MockReply {
         let whole = self.whole(usage);
         if self.is_stream() {
-            self.ended(self.begun(usage), usage, &whole).reply()
+            self.end_of_stream(self.start_of_stream(usage), usage, &whole).reply()
         } else {
             MockReply::json(200, &whole)
         }
     }
 
-    /// A stream that begins well, and breaks off with an error.
+    /// Returns a stream that starts well and breaks off with an error.
     pub(crate) fn broken(&self, style: Style) -> MockReply {
-        self.begun(self.usage()).broken(style).reply()
+        self.start_of_stream(self.usage()).broken(style).reply()
     }
 
-    fn begun(&self, usage: Tokens) -> Events {
+    fn start_of_stream(&self, usage: Tokens) -> Events {
         let text = self.text(usage);
         match self.endpoint {
             Endpoint::Messages => {
@@ -105,7 +105,7 @@ impl MockRequest {
         }
     }
 
-    fn ended(&self, events: Events, usage: Tokens, whole: &Value) -> Events {
+    fn end_of_stream(&self, events: Events, usage: Tokens, whole: &Value) -> Events {
         match self.endpoint {
             Endpoint::Messages => events
                 .named("content_block_stop", json!({"index": 0}))
@@ -118,7 +118,7 @@ impl MockRequest {
             Endpoint::Chat | Endpoint::Embeddings => {
                 let events =
                     events.data(&self.chunk(json!([{"index": 0, "delta": {}, "finish_reason": "stop"}])));
-                // OpenAI reports what a stream used if it is asked to.
+                // OpenAI only reports the usage of a stream if the request asks for it.
                 let events = match self.json.pointer("/stream_options/include_usage") {
                     Some(Value::Bool(true)) => {
                         let mut last = self.chunk(json!([]));
@@ -206,7 +206,7 @@ impl MockRequest {
 
     fn embeddings(&self) -> Vec<Value> {
         let count = match self.json.get("input") {
-            // Tokens of one text are numbers.
+            // The tokens of one text are numbers.
             Some(Value::Array(texts)) if !texts.first().is_some_and(Value::is_number) => {
                 texts.len().min(EMBEDDINGS_MAX)
             }
@@ -216,8 +216,8 @@ impl MockRequest {
         let dimensions = usize::try_from(dimensions.clamp(1, DIMENSIONS_MAX)).unwrap_or(1);
         let dimensions = dimensions.min(NUMBERS_MAX / count.max(1)).max(1);
         let number = |text: usize, at: usize| {
-            let place = (text * dimensions + at) as u64;
-            let thousandth = u32::try_from(random::mix(self.digest, place) % 2_001).unwrap_or(0);
+            let index = (text * dimensions + at) as u64;
+            let thousandth = u32::try_from(random::mix(self.digest, index) % 2_001).unwrap_or(0);
             json!((f64::from(thousandth) - 1_000.0) / 1_000.0)
         };
         let embedding = |text| (0..dimensions).map(|at| number(text, at)).collect::<Vec<_>>();
@@ -236,19 +236,19 @@ mod tests {
     }
 
     #[test]
-    fn what_is_used_depends_on_the_request_and_the_seed() {
+    fn usage_depends_on_the_request_and_the_seed() {
         let body = r#"{"model":"m","messages":[{"role":"user","content":"How far is it?"}]}"#;
         let usage = |body, seed| read(Endpoint::Chat, body, seed).usage();
         assert_eq!(usage(body, 1), usage(body, 1));
         assert_eq!(usage(body, 1).input, 11);
         let several: std::collections::BTreeSet<u64> = (0..50).map(|seed| usage(body, seed).output).collect();
-        assert!(several.len() > 20 && several.iter().all(|it| (16..=256).contains(it)));
+        assert!(several.len() > 20 && several.iter().all(|output| (16..=256).contains(output)));
         let short = r#"{"model":"m","max_tokens":5,"messages":[]}"#;
         assert_eq!(usage(short, 1).output, 5);
     }
 
     #[test]
-    fn answers_have_the_form_of_their_endpoint_and_are_read_back() {
+    fn answers_have_the_format_of_their_endpoint_and_are_parsed_back() {
         let messages = r#"{"model":"m","max_tokens":50,"messages":[{"role":"user","content":"hi"}]}"#;
         let input = r#"{"model":"text-embedding-3-small","input":["a","b","c"],"dimensions":4}"#;
         let table = [
@@ -269,7 +269,7 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_is_never_large_whatever_is_asked() {
+    fn the_size_of_an_answer_is_bounded() {
         let texts = vec!["x"; 100_000];
         let body = json!({"input": texts, "dimensions": u64::MAX}).to_string();
         let request = read(Endpoint::Embeddings, &body, 0);
@@ -277,10 +277,10 @@ mod tests {
     }
 
     #[test]
-    fn a_body_that_is_no_request_is_told_why() {
-        let told = |body: &[u8]| MockRequest::read(Endpoint::Chat, body, 0).err().unwrap();
-        assert!(told(b"{").contains("no JSON"));
-        assert!(told(b"[]").contains("`messages`"));
-        assert!(told(&b"[".repeat(1_000_000)).contains("no JSON"));
+    fn an_invalid_body_is_refused_with_the_reason() {
+        let error = |body: &[u8]| MockRequest::read(Endpoint::Chat, body, 0).err().unwrap();
+        assert!(error(b"{").contains("not JSON"));
+        assert!(error(b"[]").contains("`messages`"));
+        assert!(error(&b"[".repeat(1_000_000)).contains("not JSON"));
     }
 }

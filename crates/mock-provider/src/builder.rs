@@ -1,4 +1,4 @@
-//! A provider in the making.
+//! The builder of a mock provider.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -15,25 +15,33 @@ pub(crate) const REQUESTS: &str = "requests";
 pub(crate) const TOKENS: &str = "tokens";
 pub(crate) const CONCURRENCY: &str = "concurrency";
 
-/// How long the head of a request may take, and its body, unless the user says otherwise.
-const PATIENCE: Duration = Duration::from_secs(30);
+/// The default timeout for the headers of a request, and for its body.
+const READ_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// A mock provider. Cloning is cheap, and clones are the same provider.
+/// A mock provider. Clones are cheap, and share their state.
+///
+/// ```
+/// use tollgate_mock_provider::MockProvider;
+///
+/// let provider = MockProvider::builder().requests_per_second(10).burst(20).build()?;
+/// assert_eq!(provider.stats().calls, 0);
+/// # Ok::<(), tollgate_mock_provider::BuildError>(())
+/// ```
 #[derive(Clone)]
 pub struct MockProvider {
-    pub(crate) desk: Arc<ProviderState>,
+    pub(crate) state: Arc<ProviderState>,
 }
 
 impl MockProvider {
-    /// A provider without limits, to which they can be given.
+    /// Returns a builder for a provider without limits.
     pub fn builder() -> MockProviderBuilder {
         MockProviderBuilder::default()
     }
 
-    /// What came in so far, and what became of it; what `GET /stats` answers.
+    /// Returns the counts of all calls so far, like `GET /stats`.
     #[must_use]
     pub fn stats(&self) -> Stats {
-        self.desk.stats()
+        self.state.stats()
     }
 }
 
@@ -43,19 +51,41 @@ impl fmt::Debug for MockProvider {
     }
 }
 
-/// What is wrong with a provider that cannot be made.
+/// Settings that are not valid.
+///
+/// ```
+/// use tollgate_mock_provider::{BuildError, MockProvider, Outage, OutageKind};
+///
+/// let outage = Outage::every(2, OutageKind::Status(200));
+/// let error = MockProvider::builder().outage(outage).build().unwrap_err();
+/// assert!(matches!(error, BuildError::OutageStatus(200)));
+/// ```
 #[derive(Clone, Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum BuildError {
     /// A limit is not valid.
     #[error(transparent)]
     Limits(#[from] LimitsError),
-    /// An outage has a status that is no failure.
+    /// The status of an outage is not that of a failure.
     #[error("an outage answers with 429 or a status from 500 to 599, not with {0}")]
     OutageStatus(u16),
 }
 
-/// A provider in the making.
+/// Builds a [`MockProvider`].
+///
+/// ```
+/// use std::time::Duration;
+/// use tollgate_mock_provider::{MockProvider, MockProviderBuilder, Outage, OutageKind, Style};
+///
+/// let builder: MockProviderBuilder = MockProvider::builder()
+///     .style(Style::Anthropic)
+///     .tokens_per_minute(80_000)
+///     .latency(Duration::from_millis(50)..=Duration::from_millis(200))
+///     .outage(Outage::every(100, OutageKind::Status(529)))
+///     .seed(7);
+/// builder.build()?;
+/// # Ok::<(), tollgate_mock_provider::BuildError>(())
+/// ```
 #[derive(Clone, Debug)]
 #[must_use = "a builder does nothing until it is built"]
 pub struct MockProviderBuilder {
@@ -70,7 +100,7 @@ pub struct MockProviderBuilder {
     pub(crate) spend_cap: Option<u64>,
     pub(crate) seed: u64,
     pub(crate) clock: Clock,
-    pub(crate) patience: Duration,
+    pub(crate) read_timeout: Duration,
 }
 
 impl Default for MockProviderBuilder {
@@ -87,112 +117,124 @@ impl Default for MockProviderBuilder {
             spend_cap: None,
             seed: 0,
             clock: Clock::system(),
-            patience: PATIENCE,
+            read_timeout: READ_TIMEOUT,
         }
     }
 }
 
 impl MockProviderBuilder {
-    /// Whose manners it has. OpenAI's if not said.
+    /// Sets the provider whose formats are used. The default is OpenAI.
     pub fn style(self, style: Style) -> Self {
         Self { style, ..self }
     }
 
-    /// Refusals do not say how long to wait.
+    /// Leaves the wait out of denials.
     pub fn without_advice(self) -> Self {
         Self { advice: false, ..self }
     }
 
-    /// Replies do not say how the limits stand.
+    /// Leaves the headers about limits out of replies.
     pub fn without_headers(self) -> Self {
         Self { headers: false, ..self }
     }
 
-    /// How many calls a second. Without limit if not said.
+    /// Sets the calls per second. Unlimited by default.
     pub fn requests_per_second(mut self, requests: u64) -> Self {
         self.rates.requests_per_second = Some(requests);
         self
     }
 
-    /// How many calls at once after a pause. As many as a second has if not said.
+    /// Sets the calls at once after a pause. The default is the calls per second.
     pub fn burst(mut self, requests: u64) -> Self {
         self.rates.burst = Some(requests);
         self
     }
 
-    /// How many tokens a minute, in both directions. Without limit if not said.
+    /// Sets the tokens per minute, in both directions. Unlimited by default.
     pub fn tokens_per_minute(mut self, tokens: u64) -> Self {
         self.rates.tokens_per_minute = Some(tokens);
         self
     }
 
-    /// How many calls may be answered at the same time. Without limit if not said.
+    /// Sets how many calls are answered at the same time. Unlimited by default.
     pub fn concurrency(mut self, calls: u64) -> Self {
         self.rates.concurrency = Some(calls);
         self
     }
 
-    /// The limits change at a time.
+    /// Adds a change of the limits at a later time.
     pub fn change(mut self, change: LimitChange) -> Self {
         self.changes.push(change);
         self
     }
 
-    /// How long an answer takes: from the shortest to the longest, by the seed. No time if not said.
+    /// Sets the shortest and the longest time until an answer; the seed chooses in between. Zero by
+    /// default.
     pub fn latency(self, latency: RangeInclusive<Duration>) -> Self {
         Self { latency, ..self }
     }
 
-    /// Calls that fail. Of several outages that meet a call, the first given counts.
+    /// Adds calls that fail. If several outages apply to a call, the first one counts.
     pub fn outage(mut self, outage: Outage) -> Self {
         self.outages.push(outage);
         self
     }
 
-    /// A key that may call. If none is given all may.
+    /// Adds a valid key. All keys are valid by default.
     pub fn key(mut self, key: impl Into<String>) -> Self {
         self.keys.insert(key.into());
         self
     }
 
-    /// The money runs out after so many answers. Never if not said.
+    /// Sets after how many answers the account is exhausted. Never by default.
     pub fn spend_cap(self, answers: u64) -> Self {
         Self { spend_cap: Some(answers), ..self }
     }
 
-    /// Where the random numbers begin. 0 if not said.
+    /// Sets the seed of the random numbers. 0 by default.
     pub fn seed(self, seed: u64) -> Self {
         Self { seed, ..self }
     }
 
-    /// Where time comes from. The system's clock if not said.
+    /// Sets the clock. The system's clock by default.
     pub fn clock(self, clock: Clock) -> Self {
         Self { clock, ..self }
     }
 
-    /// How long the head of a request may take, and its body. Thirty seconds if not said; always by the system's clock.
-    pub fn patience(self, patience: Duration) -> Self {
-        Self { patience, ..self }
+    /// Sets the timeout for the headers of a request, and for its body, by the system's clock. 30
+    /// seconds by default.
+    pub fn read_timeout(self, read_timeout: Duration) -> Self {
+        Self { read_timeout, ..self }
     }
 
-    /// The provider. Its time begins now.
+    /// Creates the provider. Its time starts now.
     ///
     /// # Errors
     ///
-    /// If a limit is not valid, or an outage has a status that is no failure.
+    /// Returns [`BuildError`] if a limit is not valid, or the status of an outage is not that of a
+    /// failure.
     pub fn build(self) -> Result<MockProvider, BuildError> {
         for outage in &self.outages {
-            if let OutageKind::Status(status) = outage.trouble()
+            if let OutageKind::Status(status) = outage.kind()
                 && !OutageKind::is_status(status)
             {
                 return Err(BuildError::OutageStatus(status));
             }
         }
-        Ok(MockProvider { desk: ProviderState::open(self)? })
+        Ok(MockProvider { state: ProviderState::open(self)? })
     }
 }
 
-/// Limits that hold from a time on.
+/// A change of the limits at a later time. Limits that are not set stay as they are.
+///
+/// ```
+/// use std::time::Duration;
+/// use tollgate_mock_provider::{LimitChange, MockProvider};
+///
+/// let change = LimitChange::after(Duration::from_secs(10)).requests_per_second(1);
+/// MockProvider::builder().requests_per_second(5).change(change).build()?;
+/// # Ok::<(), tollgate_mock_provider::BuildError>(())
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[must_use]
 pub struct LimitChange {
@@ -201,37 +243,37 @@ pub struct LimitChange {
 }
 
 impl LimitChange {
-    /// Nothing changes yet, so long after the provider was made.
+    /// Creates a change at this time after the provider was built.
     pub fn after(after: Duration) -> LimitChange {
         LimitChange { after, rates: Rates::default() }
     }
 
-    /// From then on there are so many calls a second, and as many at once unless a burst is given.
+    /// Sets the calls per second, and as many at once unless a burst is set.
     pub fn requests_per_second(mut self, requests: u64) -> LimitChange {
         self.rates.requests_per_second = Some(requests);
         self
     }
 
-    /// From then on there may be so many calls at once after a pause.
+    /// Sets the calls at once after a pause.
     pub fn burst(mut self, requests: u64) -> LimitChange {
         self.rates.burst = Some(requests);
         self
     }
 
-    /// From then on there are so many tokens a minute.
+    /// Sets the tokens per minute.
     pub fn tokens_per_minute(mut self, tokens: u64) -> LimitChange {
         self.rates.tokens_per_minute = Some(tokens);
         self
     }
 
-    /// From then on so many calls may be answered at the same time.
+    /// Sets how many calls are answered at the same time.
     pub fn concurrency(mut self, calls: u64) -> LimitChange {
         self.rates.concurrency = Some(calls);
         self
     }
 }
 
-/// How much there is, as far as it is said.
+/// The rates that are set.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Rates {
     pub(crate) requests_per_second: Option<u64>,
@@ -241,7 +283,7 @@ pub(crate) struct Rates {
 }
 
 impl Rates {
-    /// These, with what a change says in place of what they said.
+    /// Returns these rates with those of a change in place of them.
     pub(crate) fn changed(self, by: Rates) -> Rates {
         Rates {
             requests_per_second: by.requests_per_second.or(self.requests_per_second),
@@ -252,7 +294,7 @@ impl Rates {
         }
     }
 
-    /// The limits. What is not said is unbounded, so that a change can bound it.
+    /// Returns the limits. Rates that are not set are unbounded, so that a change can bound them.
     pub(crate) fn limits(self) -> [LimitBuilder; 3] {
         let requests = Limit::per_second(REQUESTS, self.requests_per_second.unwrap_or(UNBOUNDED));
         let requests = match self.burst.filter(|_| self.requests_per_second.is_some()) {

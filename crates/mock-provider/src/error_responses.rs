@@ -1,4 +1,4 @@
-//! Replies that are no answers, in the manner of each provider.
+//! Error replies in the format of each provider.
 
 use std::time::Duration;
 
@@ -9,10 +9,10 @@ use tollgate::{Denial, SetStatus, Status, Tick};
 use crate::Style;
 use crate::builder::{CONCURRENCY, TOKENS};
 
-/// How many calls a day there are said to have been when the money runs out in Gemini's manner.
+/// The daily quota that an exhausted account reports in Gemini's format.
 const DAILY_QUOTA: u64 = 250;
 
-/// A reply, before it is HTTP.
+/// A reply before its conversion to HTTP.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct MockReply {
     pub(crate) status: u16,
@@ -37,9 +37,9 @@ impl MockReply {
     }
 }
 
-/// What is wrong with a call, other than that it came too early.
+/// What is wrong with a call itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Wrong {
+pub(crate) enum CallError {
     Key,
     Request,
     Path,
@@ -49,7 +49,8 @@ pub(crate) enum Wrong {
 }
 
 impl Style {
-    /// A limit refuses. How long to wait is said if that is wanted and known.
+    /// Returns the reply for a call that a limit denies, with the wait if `advice` is set and the
+    /// wait is known.
     pub(crate) fn throttled(self, denial: &Denial, advice: bool) -> MockReply {
         let wait = denial.wait().filter(|_| advice);
         let by = denial.limited_by();
@@ -58,8 +59,9 @@ impl Style {
         match self {
             Style::OpenAi => {
                 let asked = by.as_ref().map_or(1, Status::requested);
-                let used =
-                    by.as_ref().map_or(0, |it| capacity.saturating_sub(it.available().max(0).unsigned_abs()));
+                let used = by
+                    .as_ref()
+                    .map_or(0, |status| capacity.saturating_sub(status.available().max(0).unsigned_abs()));
                 let again = wait.map(|wait| format!(" Please try again in {}.", go_duration(wait)));
                 let message = format!(
                     "Rate limit reached for {unit}: Limit {capacity}, Used {used}, Requested {asked}.{}",
@@ -100,7 +102,8 @@ impl Style {
         }
     }
 
-    /// Not now, though no limit of the caller says so: what all callers share is used up.
+    /// Returns a 429 that no limit of the caller causes: the capacity that all callers share is
+    /// used up.
     pub(crate) fn busy(self) -> MockReply {
         let message = "Too many calls are being made just now, please try again later.";
         match self {
@@ -113,7 +116,7 @@ impl Style {
         }
     }
 
-    /// The money ran out, or the day's quota.
+    /// Returns the reply of an exhausted account.
     pub(crate) fn exhausted(self) -> MockReply {
         let message = "You exceeded your current quota, please check your plan and billing details.";
         match self {
@@ -130,11 +133,11 @@ impl Style {
             Style::Bedrock => {
                 bedrock(400, "ServiceQuotaExceededException", "Your request exceeds the service quota.")
             }
-            Style::Plain => problem(402, "Payment Required", "the money ran out"),
+            Style::Plain => problem(402, "Payment Required", "the account is exhausted"),
         }
     }
 
-    /// A request asks more than a limit ever has.
+    /// Returns the reply for a request that asks for more than a limit can ever give.
     pub(crate) fn too_large(self, asked: u64, limit: u64) -> MockReply {
         match self {
             Style::OpenAi | Style::Azure => {
@@ -161,7 +164,7 @@ impl Style {
         }
     }
 
-    /// The provider fails with a status of its own choice.
+    /// Returns the reply of a provider that fails with `status`.
     pub(crate) fn failed(self, status: u16) -> MockReply {
         let overloaded = matches!(status, 503 | 529);
         let message =
@@ -187,9 +190,9 @@ impl Style {
         }
     }
 
-    /// Something is wrong with the call itself.
-    pub(crate) fn refused(self, wrong: Wrong, message: &str) -> MockReply {
-        let (status, names) = wrong.names();
+    /// Returns the reply for an invalid call.
+    pub(crate) fn refused(self, error: CallError, message: &str) -> MockReply {
+        let (status, names) = error.names();
         match self {
             Style::OpenAi | Style::Azure => openai(status, message, names.openai, names.openai_code),
             Style::Anthropic => anthropic(status, names.anthropic, message),
@@ -199,23 +202,25 @@ impl Style {
         }
     }
 
-    /// How the limits stand, as headers. Some say nothing.
-    pub(crate) fn standing(self, status: &SetStatus, now: Tick) -> Vec<(&'static str, String)> {
-        let bounded =
-            status.limits.iter().filter(|it| !it.limit().is_unbounded() && it.limit().name() != CONCURRENCY);
+    /// Returns the state of the limits as headers. Some styles have none.
+    pub(crate) fn limit_headers(self, status: &SetStatus, now: Tick) -> Vec<(&'static str, String)> {
+        let bounded = status
+            .limits
+            .iter()
+            .filter(|status| !status.limit().is_unbounded() && status.limit().name() != CONCURRENCY);
         let mut headers = Vec::new();
         match self {
             Style::Gemini | Style::Bedrock => {}
             Style::Plain => {
-                let (policies, standings): (Vec<String>, Vec<String>) =
-                    bounded.map(|it| fields(it, now)).unzip();
+                let (policies, states): (Vec<String>, Vec<String>) =
+                    bounded.map(|status| fields(status, now)).unzip();
                 if !policies.is_empty() {
                     headers.push(("ratelimit-policy", policies.join(", ")));
-                    headers.push(("ratelimit", standings.join(", ")));
+                    headers.push(("ratelimit", states.join(", ")));
                 }
             }
             Style::OpenAi | Style::Azure | Style::Anthropic => {
-                bounded.for_each(|it| headers.extend(self.numbers(it, now)));
+                bounded.for_each(|status| headers.extend(self.numbers(status, now)));
             }
         }
         headers
@@ -265,7 +270,7 @@ struct ErrorNames {
     title: &'static str,
 }
 
-impl Wrong {
+impl CallError {
     fn names(self) -> (u16, ErrorNames) {
         let names = |openai, openai_code, anthropic, google, aws, title| ErrorNames {
             openai,
@@ -277,7 +282,7 @@ impl Wrong {
         };
         let request = "invalid_request_error";
         match self {
-            Wrong::Key => (
+            CallError::Key => (
                 401,
                 names(
                     request,
@@ -288,7 +293,7 @@ impl Wrong {
                     "Unauthorized",
                 ),
             ),
-            Wrong::Request => (
+            CallError::Request => (
                 400,
                 names(
                     request,
@@ -299,7 +304,7 @@ impl Wrong {
                     "Bad Request",
                 ),
             ),
-            Wrong::Path => (
+            CallError::Path => (
                 404,
                 names(
                     request,
@@ -310,7 +315,7 @@ impl Wrong {
                     "Not Found",
                 ),
             ),
-            Wrong::Method => (
+            CallError::Method => (
                 405,
                 names(
                     request,
@@ -321,7 +326,7 @@ impl Wrong {
                     "Method Not Allowed",
                 ),
             ),
-            Wrong::BodyTooLong => (
+            CallError::BodyTooLong => (
                 413,
                 names(
                     request,
@@ -332,7 +337,7 @@ impl Wrong {
                     "Content Too Large",
                 ),
             ),
-            Wrong::BodyTooSlow => (
+            CallError::BodyTooSlow => (
                 408,
                 names(
                     "server_error",
@@ -379,7 +384,7 @@ fn gemini_quota(unit: &str, period: &str, value: u64, wait: Option<Duration>) ->
         }],
     })];
     if let Some(wait) = wait {
-        // To the microsecond, as protobuf writes durations.
+        // Protobuf writes durations to the microsecond.
         let micros = wait.as_micros();
         let delay = format!("{}.{:06}s", micros / 1_000_000, micros % 1_000_000);
         details.push(json!({"@type": "type.googleapis.com/google.rpc.RetryInfo", "retryDelay": delay}));
@@ -399,7 +404,7 @@ fn problem(status: u16, title: &str, detail: &str) -> MockReply {
     MockReply { status, headers, body: body.to_string() }
 }
 
-/// How long to wait, rounded up: who comes then is not refused.
+/// Adds the wait, rounded up, so that a call after it is not denied.
 fn advised(reply: MockReply, wait: Option<Duration>, in_ms: bool) -> MockReply {
     let Some(wait) = wait else { return reply };
     let reply = reply.with("retry-after", seconds(wait));
@@ -429,7 +434,7 @@ fn milliseconds(wait: Duration) -> u128 {
     wait.as_nanos().div_ceil(1_000_000)
 }
 
-/// As Go prints durations, to the millisecond: `6m0s`, `2m59.56s`, `12ms`.
+/// Formats a duration like Go, to the millisecond: `6m0s`, `2m59.56s`, `12ms`.
 fn go_duration(wait: Duration) -> String {
     let ms = milliseconds(wait);
     let (hours, minutes, rest) = (ms / 3_600_000, ms / 60_000 % 60, ms % 60_000);
@@ -443,7 +448,7 @@ fn go_duration(wait: Duration) -> String {
     }
 }
 
-/// A time of the calendar, in whole seconds, rounded up.
+/// Formats a wall-clock time in whole seconds, rounded up.
 fn rfc3339(now: Tick, after: Duration) -> String {
     let micros = u128::from(now.as_micros()) + after.as_micros();
     let second = i64::try_from(micros.div_ceil(1_000_000)).unwrap_or(i64::MAX);
@@ -455,7 +460,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn durations_are_printed_as_go_prints_them() {
+    fn durations_have_the_format_of_go() {
         let table = [
             (0, "0s"),
             (12, "12ms"),

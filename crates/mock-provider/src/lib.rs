@@ -1,12 +1,13 @@
-//! A mock provider of language models: a small HTTP server that limits, throttles and fails as the real ones
-//! do, for tests of whatever calls them.
+//! A mock LLM provider: a small HTTP server with the limits, throttling and failures of the real
+//! ones, for tests of their clients.
 //!
 //! ```no_run
 //! use std::net::TcpListener;
 //! use tollgate_mock_provider::{MockProvider, Style};
 //!
 //! # async fn example() -> Result<(), Box<dyn std::error::Error>> {
-//! let provider = MockProvider::builder().style(Style::Anthropic).requests_per_second(10).burst(20).build()?;
+//! let builder = MockProvider::builder().style(Style::Anthropic);
+//! let provider = builder.requests_per_second(10).burst(20).build()?;
 //! let listener = TcpListener::bind("127.0.0.1:0")?;
 //! println!("http://{}/v1/messages", listener.local_addr()?);
 //! provider.serve(listener).await?;
@@ -14,12 +15,12 @@
 //! # }
 //! ```
 //!
-//! Its limits are a [`LimitSet`](tollgate::LimitSet) of our own, so they are exact: with a burst of twenty, the
-//! twenty-first call at once is refused, and may come again at the microsecond that the refusal says, rounded up to
-//! what its style can say. Time comes from a [`Clock`](tollgate::Clock), which may be a manual clock; then latency,
-//! outages and limits all go by that, and nothing sleeps.
+//! The limits are a [`LimitSet`](tollgate::LimitSet), so they are exact: with a burst of twenty,
+//! the twenty-first call at once is denied, and is admitted at the microsecond that the denial
+//! reports, rounded up to the precision of the style. Time comes from a [`Clock`](tollgate::Clock),
+//! which may be a manual clock; then latency, outages and limits follow it, and nothing sleeps.
 //!
-//! # What it answers
+//! # Endpoints
 //!
 //! | request | reply |
 //! |---|---|
@@ -28,10 +29,11 @@
 //! | `GET /stats` | [`Stats`] as JSON |
 //! | `GET /healthz` | `ok` |
 //!
-//! Requests that ask for a stream get one. The part before the name may differ, as with deployments of Azure. What a call used depends on its request and the
-//! seed, and nothing else. A call is charged what it will use when it begins: unlike the real ones, this provider
-//! knows that in advance. There are no accounts: any client that reaches the listener can call, so bind it to a
-//! loopback address.
+//! Requests that ask for a stream get one. The path may have another prefix, as with deployments of
+//! Azure. The usage of a call depends on its request and the seed only. A call is charged its usage
+//! when it starts: unlike the real ones, this provider knows it in advance. There is no
+//! authentication unless keys are set: any client that reaches the listener can call, so bind it to
+//! a loopback address.
 
 mod answer;
 mod builder;

@@ -1,23 +1,30 @@
-//! When the provider fails, and how.
+//! Outages: which calls fail, and how.
 
 use std::time::Duration;
 
 /// How a call fails.
+///
+/// ```
+/// use tollgate_mock_provider::OutageKind;
+///
+/// assert!(OutageKind::is_status(503) && !OutageKind::is_status(404));
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum OutageKind {
-    /// It is answered with this status: from 500 to 599, or 429, whatever the limits say.
+    /// The reply has this status: 500 to 599, or 429, whatever the limits.
     Status(u16),
-    /// It is never answered.
+    /// The call is never answered.
     Hang,
-    /// Its connection is reset.
+    /// The connection is reset.
     Reset,
-    /// Its stream begins well, and breaks off with an error. A call that asked for no stream is answered with 503.
+    /// The stream starts well and breaks off with an error. A call without a stream is answered
+    /// with 503.
     Midway,
 }
 
 impl OutageKind {
-    /// Whether a provider fails with this status.
+    /// Returns true if an outage can have this status.
     #[must_use]
     pub fn is_status(status: u16) -> bool {
         status == 429 || (500..600).contains(&status)
@@ -25,9 +32,21 @@ impl OutageKind {
 }
 
 /// Calls that fail.
+///
+/// ```
+/// use std::time::Duration;
+/// use tollgate_mock_provider::{MockProvider, Outage, OutageKind};
+///
+/// let minute = Duration::from_secs(60);
+/// MockProvider::builder()
+///     .outage(Outage::every(10, OutageKind::Reset))
+///     .outage(Outage::between(minute, 2 * minute, OutageKind::Status(503)))
+///     .build()?;
+/// # Ok::<(), tollgate_mock_provider::BuildError>(())
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Outage {
-    trouble: OutageKind,
+    kind: OutageKind,
     when: When,
 }
 
@@ -38,24 +57,25 @@ enum When {
 }
 
 impl Outage {
-    /// Each `n`-th call, beginning with that; none if `n` is 0.
+    /// Lets every `n`-th call fail; none if `n` is 0.
     #[must_use]
-    pub fn every(n: u64, trouble: OutageKind) -> Outage {
-        Outage { trouble, when: When::Every(n) }
+    pub fn every(n: u64, kind: OutageKind) -> Outage {
+        Outage { kind, when: When::Every(n) }
     }
 
-    /// All calls that come so long after the provider was made: from `from`, and before `to`.
+    /// Lets all calls fail from `from` until before `to` after the provider was built.
     #[must_use]
-    pub fn between(from: Duration, to: Duration, trouble: OutageKind) -> Outage {
-        Outage { trouble, when: When::Between(from, to) }
+    pub fn between(from: Duration, to: Duration, kind: OutageKind) -> Outage {
+        Outage { kind, when: When::Between(from, to) }
     }
 
-    pub(crate) fn trouble(&self) -> OutageKind {
-        self.trouble
+    pub(crate) fn kind(&self) -> OutageKind {
+        self.kind
     }
 
-    /// Whether it meets the call of that number, counted from 1, so long after the provider was made.
-    pub(crate) fn meets(&self, call: u64, age: Duration) -> bool {
+    /// Returns true if the call with this number, counted from 1, fails at this age of the
+    /// provider.
+    pub(crate) fn applies_to(&self, call: u64, age: Duration) -> bool {
         match self.when {
             When::Every(0) => false,
             When::Every(n) => call.is_multiple_of(n),
@@ -69,13 +89,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_outage_meets_what_it_should() {
+    fn an_outage_applies_to_its_calls() {
         let third = Outage::every(3, OutageKind::Hang);
-        let met: Vec<u64> = (1..=9).filter(|&call| third.meets(call, Duration::ZERO)).collect();
-        assert_eq!(met, [3, 6, 9]);
-        assert!(!Outage::every(0, OutageKind::Hang).meets(5, Duration::ZERO));
+        let failed: Vec<u64> = (1..=9).filter(|&call| third.applies_to(call, Duration::ZERO)).collect();
+        assert_eq!(failed, [3, 6, 9]);
+        assert!(!Outage::every(0, OutageKind::Hang).applies_to(5, Duration::ZERO));
         let second = Outage::between(Duration::from_secs(1), Duration::from_secs(2), OutageKind::Reset);
-        let at = |ms| second.meets(1, Duration::from_millis(ms));
+        let at = |ms| second.applies_to(1, Duration::from_millis(ms));
         assert_eq!([at(999), at(1_000), at(1_999), at(2_000)], [false, true, true, false]);
     }
 }

@@ -1,4 +1,4 @@
-//! Where a call is decided: outage, key, money, limits.
+//! Decisions about calls: outage, key, spend cap, limits.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,37 +16,37 @@ use crate::random;
 use crate::stats::{CallCounter, OpenCall};
 use crate::{OutageKind, Stats};
 
-/// Everything that a provider is.
+/// The state of a provider.
 pub(crate) struct ProviderState {
     pub(crate) settings: MockProviderBuilder,
     set: LimitSet,
     opened: Tick,
     counter: CallCounter,
-    /// How many calls were admitted, which is what costs money.
+    /// The number of admitted calls, which count towards the spend cap.
     admitted: Mutex<u64>,
-    /// Kept, because an alarm rings only as long as an owner holds it.
-    _changes: Vec<Arc<Changing>>,
+    /// Keeps the changes alive, because the clock only holds weak references to its alarms.
+    _changes: Vec<Arc<ScheduledChange>>,
 }
 
-/// A call that may be answered.
+/// A call that is answered.
 pub(crate) struct Admitted<'a> {
-    /// What it holds until then.
+    /// The lease that the call holds until then.
     pub(crate) lease: Lease<'a>,
-    /// When it is answered.
+    /// When the call is answered.
     pub(crate) at: Tick,
 }
 
 /// Why a call is not answered.
 pub(crate) enum MockRefusal {
-    /// It meets an outage.
+    /// The call is part of an outage.
     Outage(OutageKind),
-    /// Its key is not known.
+    /// The key is unknown.
     WrongKey,
-    /// The money ran out.
+    /// The account is exhausted.
     Exhausted,
-    /// It asks more than a limit ever has.
+    /// The call asks for more than a limit can ever give.
     TooLarge { asked: u64, limit: u64 },
-    /// A limit says not now.
+    /// A limit denies the call.
     Denied(Box<Denial>),
 }
 
@@ -72,27 +72,27 @@ impl ProviderState {
         &self.settings.clock
     }
 
-    /// How the limits stand.
-    pub(crate) fn standing(&self) -> SetStatus {
+    /// Returns the state of the limits.
+    pub(crate) fn limits(&self) -> SetStatus {
         self.set.peek().wait().expect("a set in this process always answers")
     }
 
-    /// Counts a call that comes in.
+    /// Counts a call that arrives.
     pub(crate) fn begin(&self, key: &str) -> (u64, OpenCall<'_>) {
         self.counter.begin(key)
     }
 
-    /// Why a call is refused whatever it asks.
-    pub(crate) fn turned_away(&self, call: u64, key: &str) -> Option<MockRefusal> {
+    /// Returns why a call is refused before its request is considered.
+    pub(crate) fn precheck(&self, call: u64, key: &str) -> Option<MockRefusal> {
         let age = self.clock().now().since(self.opened).to_duration();
-        if let Some(outage) = self.settings.outages.iter().find(|outage| outage.meets(call, age)) {
-            return Some(MockRefusal::Outage(outage.trouble()));
+        if let Some(outage) = self.settings.outages.iter().find(|outage| outage.applies_to(call, age)) {
+            return Some(MockRefusal::Outage(outage.kind()));
         }
         let known = self.settings.keys.is_empty() || self.settings.keys.contains(key);
         (!known).then_some(MockRefusal::WrongKey)
     }
 
-    /// Admits a call that will use so much, or says why not.
+    /// Admits a call with this usage, or returns why not.
     pub(crate) fn admit(&self, call: u64, usage: Tokens) -> Result<Admitted<'_>, MockRefusal> {
         let mut admitted = self.admitted.lock();
         if self.settings.spend_cap.is_some_and(|cap| *admitted >= cap) {
@@ -108,7 +108,7 @@ impl ProviderState {
             Err(AcquireError::Demand(DemandError::Impossible { asked, capacity, .. })) => {
                 Err(MockRefusal::TooLarge { asked, limit: capacity })
             }
-            // The store is memory and the names are ours, so what is left is an amount that is not valid.
+            // The store is in memory and the names are known, so only an invalid amount remains.
             Err(_) => Err(MockRefusal::TooLarge { asked: usage.total, limit: tollgate::AMOUNT_MAX }),
         }
     }
@@ -120,17 +120,17 @@ impl ProviderState {
     }
 }
 
-/// A limit that changes at a time, by the clock's own alarm: it needs no call.
-struct Changing {
+/// A scheduled change of the limits, applied by an alarm of the clock: it needs no call.
+struct ScheduledChange {
     set: LimitSet,
     at: Tick,
     limits: [LimitBuilder; 3],
 }
 
-impl Alarm for Changing {
+impl Alarm for ScheduledChange {
     fn ring(self: Arc<Self>, _at: Tick, _clock: &Clock) {
         for limit in &self.limits {
-            // They were checked when the provider was built.
+            // The limits were validated when the provider was built.
             let _ = self.set.replace(limit.clone()).wait();
         }
     }
@@ -140,7 +140,7 @@ fn changes(
     settings: &MockProviderBuilder,
     set: &LimitSet,
     opened: Tick,
-) -> Result<Vec<Arc<Changing>>, LimitsError> {
+) -> Result<Vec<Arc<ScheduledChange>>, LimitsError> {
     let mut changes = settings.changes.clone();
     changes.sort_by_key(|change| change.after);
     let mut rates = settings.rates;
@@ -149,7 +149,11 @@ fn changes(
         rates = rates.changed(change.rates);
         let limits = rates.limits();
         LimitSet::new(limits.clone())?;
-        made.push(Arc::new(Changing { set: set.clone(), at: opened + Span::covering(change.after), limits }));
+        made.push(Arc::new(ScheduledChange {
+            set: set.clone(),
+            at: opened + Span::covering(change.after),
+            limits,
+        }));
     }
     Ok(made)
 }

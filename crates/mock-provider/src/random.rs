@@ -1,6 +1,6 @@
-//! Numbers that look random and are the same for the same seed.
+//! Pseudorandom numbers that only depend on the seed.
 
-/// A number of these two.
+/// Mixes two numbers.
 pub(crate) fn mix(seed: u64, number: u64) -> u64 {
     // The steps of SplitMix64.
     let mut z = seed ^ number.wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
@@ -9,7 +9,7 @@ pub(crate) fn mix(seed: u64, number: u64) -> u64 {
     z ^ (z >> 31)
 }
 
-/// A number of some bytes.
+/// Hashes bytes.
 pub(crate) fn digest(bytes: &[u8]) -> u64 {
     // FNV-1a.
     bytes
@@ -17,7 +17,7 @@ pub(crate) fn digest(bytes: &[u8]) -> u64 {
         .fold(0xcbf2_9ce4_8422_2325, |hash, &byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3))
 }
 
-/// One from `low` to `high`, both included.
+/// Maps a number to the range from `low` to `high`, both included.
 pub(crate) fn within(number: u64, low: u64, high: u64) -> u64 {
     match high.saturating_sub(low).checked_add(1) {
         Some(width) => low + number % width,

@@ -1,19 +1,19 @@
-//! Which request is which.
+//! Routing: method and path of a request.
 
 use hyper::Method;
 
-/// What is asked for.
+/// The route of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum MockRoute {
     Call(Endpoint),
     Stats,
     Health,
-    /// The path is known, the method is another.
+    /// The path is known, but not with this method.
     WrongMethod,
     Unknown,
 }
 
-/// What is called.
+/// The endpoint of a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Endpoint {
     Chat,
@@ -31,13 +31,13 @@ impl MockRoute {
             ("/messages", Endpoint::Messages),
         ];
         let path = path.trim_end_matches('/');
-        let (route, wanted) = match CALLS.iter().find(|(end, _)| path.ends_with(end)) {
+        let (route, expected) = match CALLS.iter().find(|(end, _)| path.ends_with(end)) {
             Some((_, endpoint)) => (MockRoute::Call(*endpoint), Method::POST),
             None if path == "/stats" => (MockRoute::Stats, Method::GET),
             None if path == "/healthz" => (MockRoute::Health, Method::GET),
             None => return MockRoute::Unknown,
         };
-        if *method == wanted { route } else { MockRoute::WrongMethod }
+        if *method == expected { route } else { MockRoute::WrongMethod }
     }
 }
 
@@ -46,7 +46,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn paths_of_providers_and_of_azure_are_known() {
+    fn paths_of_providers_and_of_azure_are_routed() {
         let post = |path| MockRoute::of(&Method::POST, path);
         assert_eq!(post("/v1/chat/completions"), MockRoute::Call(Endpoint::Chat));
         assert_eq!(post("/openai/deployments/x/chat/completions"), MockRoute::Call(Endpoint::Chat));

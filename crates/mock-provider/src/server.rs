@@ -1,4 +1,4 @@
-//! The provider on a port.
+//! The HTTP server of a provider.
 
 use std::io;
 use std::net::TcpListener;
@@ -18,37 +18,39 @@ use tokio::task::JoinSet;
 use tollgate::{Span, Tick};
 
 use crate::answer;
-use crate::error_responses::{MockReply, Wrong};
+use crate::error_responses::{CallError, MockReply};
 use crate::provider::{Admitted, MockRefusal, ProviderState};
 use crate::route::{Endpoint, MockRoute};
 use crate::sleep;
 use crate::stats::{CallEnd, OpenCall};
 use crate::{MockProvider, OutageKind};
 
-/// How large a request may be.
+/// The maximum size of a request body.
 const BODY_BYTES_MAX: usize = 8 << 20;
 
-/// How many connections there may be at once. More wait to be accepted.
+/// The maximum number of connections. Further ones wait to be accepted.
 const CONNECTIONS_MAX: usize = 4_096;
 
-/// How long a call that is never answered is kept, by the provider's clock. Then its connection is reset.
+/// How long a call that hangs is held, by the provider's clock. Then its connection is reset.
 const HANG_MAX: Duration = Duration::from_secs(60 * 60);
 
-/// The pause after accepting failed: files may have run out, and clients that leave give them back.
+/// The pause after a failed accept: the process may be out of file descriptors until clients
+/// disconnect.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 
 impl MockProvider {
-    /// Answers requests on a listener, by HTTP/1.1, until it is dropped. To be called in a runtime of tokio with I/O and
-    /// time. There are no accounts: any client that reaches the listener can call, so bind it to a loopback address.
+    /// Serves HTTP/1.1 on a listener until the future is dropped. It requires a tokio runtime with
+    /// I/O and time. Any client that reaches the listener can call, so bind it to a loopback
+    /// address.
     ///
     /// # Cancel safety
     ///
-    /// Dropping it ends all connections. Calls that were being answered give back what they hold of concurrency, and
+    /// Dropping the future closes all connections. Calls in progress release their concurrency, and
     /// stay charged for the rest.
     ///
     /// # Errors
     ///
-    /// If the listener cannot be used, or fails for good.
+    /// Returns an error if the listener cannot be used, or fails permanently.
     pub async fn serve(&self, listener: TcpListener) -> io::Result<()> {
         listener.set_nonblocking(true)?;
         let listener = tokio::net::TcpListener::from_std(listener)?;
@@ -60,7 +62,7 @@ impl MockProvider {
             match listener.accept().await {
                 Ok((stream, _)) => {
                     while connections.try_join_next().is_some() {}
-                    connections.spawn(converse(self.desk.clone(), stream));
+                    connections.spawn(serve_connection(self.state.clone(), stream));
                 }
                 Err(error) if error.kind() == io::ErrorKind::InvalidInput => return Err(error),
                 Err(_) => tokio::time::sleep(ACCEPT_PAUSE).await,
@@ -69,118 +71,121 @@ impl MockProvider {
     }
 }
 
-/// One connection. That it breaks is the business of its other end.
-async fn converse(desk: Arc<ProviderState>, stream: TcpStream) {
-    let patience = desk.settings.patience;
+/// Serves one connection. Errors only concern the client.
+async fn serve_connection(state: Arc<ProviderState>, stream: TcpStream) {
+    let read_timeout = state.settings.read_timeout;
     let service = service_fn(move |request| {
-        let desk = desk.clone();
-        Box::pin(async move { respond(&desk, request).await })
+        let state = state.clone();
+        Box::pin(async move { respond(&state, request).await })
     });
     let mut http = hyper::server::conn::http1::Builder::new();
-    http.timer(TokioTimer::new()).header_read_timeout(patience);
+    http.timer(TokioTimer::new()).header_read_timeout(read_timeout);
     let mut connection = http.serve_connection(TokioIo::new(stream), service);
     let ended = std::future::poll_fn(|context| connection.poll_without_shutdown(context)).await;
     let stream = connection.into_parts().io.into_inner();
     if ended.is_err_and(|error| error.is_user()) {
-        // A call met an outage that resets: nothing more is sent, not even that this is the end.
+        // An outage resets the connection: nothing more is sent, not even a FIN.
         let _ = stream.set_zero_linger();
     }
 }
 
-/// That a connection is to be reset.
+/// Makes hyper end the connection, which is then reset.
 #[derive(Debug, thiserror::Error)]
 #[error("the connection is reset")]
 struct ResetNow;
 
 async fn respond(
-    desk: &ProviderState,
+    state: &ProviderState,
     request: Request<Incoming>,
 ) -> Result<Response<Full<Bytes>>, ResetNow> {
     let reply = match MockRoute::of(request.method(), request.uri().path()) {
         MockRoute::Health => MockReply::text(200, "ok\n"),
-        MockRoute::Stats => match serde_json::to_string(&desk.stats()) {
+        MockRoute::Stats => match serde_json::to_string(&state.stats()) {
             Ok(stats) => MockReply { body: stats, ..MockReply::json(200, &serde_json::Value::Null) },
             Err(error) => MockReply::text(500, &error.to_string()),
         },
-        MockRoute::Unknown => desk.settings.style.refused(Wrong::Path, "there is no such path"),
+        MockRoute::Unknown => state.settings.style.refused(CallError::Path, "the path does not exist"),
         MockRoute::WrongMethod => {
-            desk.settings.style.refused(Wrong::Method, "there is no such method for this path")
+            state.settings.style.refused(CallError::Method, "the path does not support this method")
         }
-        MockRoute::Call(endpoint) => called(desk, endpoint, request).await?,
+        MockRoute::Call(endpoint) => handle_call(state, endpoint, request).await?,
     };
-    Ok(response(reply, desk.clock().now()))
+    Ok(response(reply, state.clock().now()))
 }
 
-/// A call to the provider, from its coming in to its answer.
-async fn called(
-    desk: &ProviderState,
+/// Handles a call from its arrival to its answer.
+async fn handle_call(
+    state: &ProviderState,
     endpoint: Endpoint,
     request: Request<Incoming>,
 ) -> Result<MockReply, ResetNow> {
     let key = key_of(request.headers());
-    let (number, call) = desk.begin(&key);
-    let style = desk.settings.style;
-    let body = match body_of(desk, request).await {
+    let (number, call) = state.begin(&key);
+    let style = state.settings.style;
+    let body = match body_of(state, request).await {
         Ok(body) => body,
         Err(refused) => {
             call.end(CallEnd::Refused);
             return Ok(refused);
         }
     };
-    let request = answer::MockRequest::read(endpoint, &body, desk.settings.seed);
-    // What is wrong with a request is reported to clients that may call, when the provider is there.
-    if let Some(refusal) = desk.turned_away(number, &key) {
+    let request = answer::MockRequest::read(endpoint, &body, state.settings.seed);
+    // An invalid request is only reported to a client with a valid key, when there is no outage.
+    if let Some(refusal) = state.precheck(number, &key) {
         return match (&refusal, &request) {
             (MockRefusal::Outage(OutageKind::Midway), Ok(request)) if request.is_stream() => {
                 call.end(CallEnd::Failed);
                 Ok(request.broken(style))
             }
-            _ => refused(desk, call, refusal).await,
+            _ => refused(state, call, refusal).await,
         };
     }
     match request {
-        Ok(request) => answered(desk, call, number, &request).await,
+        Ok(request) => answer_call(state, call, number, &request).await,
         Err(why) => {
             call.end(CallEnd::Refused);
-            Ok(style.refused(Wrong::Request, &why))
+            Ok(style.refused(CallError::Request, &why))
         }
     }
 }
 
-async fn answered(
-    desk: &ProviderState,
+async fn answer_call(
+    state: &ProviderState,
     mut call: OpenCall<'_>,
     number: u64,
     request: &answer::MockRequest,
 ) -> Result<MockReply, ResetNow> {
     let usage = request.usage();
-    let Admitted { lease, at } = match desk.admit(number, usage) {
+    let Admitted { lease, at } = match state.admit(number, usage) {
         Ok(admitted) => admitted,
-        Err(refusal) => return refused(desk, call, refusal).await,
+        Err(refusal) => return refused(state, call, refusal).await,
     };
     call.answering();
-    sleep::until(desk.clock(), at).await;
-    let reply = with_standing(desk, request.answer(usage));
-    // In this order: who takes the place that becomes free must not find this call still counted.
+    sleep::until(state.clock(), at).await;
+    let reply = with_limit_headers(state, request.answer(usage));
+    // The count is updated before the lease is dropped, because the next call that is admitted must
+    // not see this one still counted.
     call.end(CallEnd::Ok { tokens: usage.total });
     drop(lease);
     Ok(reply)
 }
 
-/// What becomes of a call that is not answered.
+/// Returns the reply of a call that is not answered.
 async fn refused(
-    desk: &ProviderState,
+    state: &ProviderState,
     call: OpenCall<'_>,
     refusal: MockRefusal,
 ) -> Result<MockReply, ResetNow> {
-    let style = desk.settings.style;
+    let style = state.settings.style;
     let (outcome, reply) = match refusal {
         MockRefusal::Denied(denial) => {
-            (CallEnd::Rejected, with_standing(desk, style.throttled(&denial, desk.settings.advice)))
+            (CallEnd::Rejected, with_limit_headers(state, style.throttled(&denial, state.settings.advice)))
         }
         MockRefusal::TooLarge { asked, limit } => (CallEnd::Refused, style.too_large(asked, limit)),
         MockRefusal::Exhausted => (CallEnd::Refused, style.exhausted()),
-        MockRefusal::WrongKey => (CallEnd::Refused, style.refused(Wrong::Key, "Incorrect API key provided.")),
+        MockRefusal::WrongKey => {
+            (CallEnd::Refused, style.refused(CallError::Key, "Incorrect API key provided."))
+        }
         MockRefusal::Outage(OutageKind::Status(429)) => (CallEnd::Rejected, style.busy()),
         MockRefusal::Outage(OutageKind::Status(status)) => (CallEnd::Failed, style.failed(status)),
         MockRefusal::Outage(OutageKind::Midway) => (CallEnd::Failed, style.failed(503)),
@@ -189,9 +194,9 @@ async fn refused(
             return Err(ResetNow);
         }
         MockRefusal::Outage(OutageKind::Hang) => {
-            let at = desk.clock().now() + Span::covering(HANG_MAX);
+            let at = state.clock().now() + Span::covering(HANG_MAX);
             call.end(CallEnd::Failed);
-            sleep::until(desk.clock(), at).await;
+            sleep::until(state.clock(), at).await;
             return Err(ResetNow);
         }
     };
@@ -199,14 +204,14 @@ async fn refused(
     Ok(reply)
 }
 
-fn with_standing(desk: &ProviderState, mut reply: MockReply) -> MockReply {
-    if desk.settings.headers {
-        reply.headers.extend(desk.settings.style.standing(&desk.standing(), desk.clock().now()));
+fn with_limit_headers(state: &ProviderState, mut reply: MockReply) -> MockReply {
+    if state.settings.headers {
+        reply.headers.extend(state.settings.style.limit_headers(&state.limits(), state.clock().now()));
     }
     reply
 }
 
-/// The key that a call comes with, wherever its provider has it; empty if it has none.
+/// Returns the key of a call from the headers of any provider; empty if there is none.
 fn key_of(headers: &HeaderMap) -> String {
     let text = |name: &str| headers.get(name).and_then(|value| value.to_str().ok());
     let bearer = text("authorization").map(|value| value.strip_prefix("Bearer ").unwrap_or(value));
@@ -214,19 +219,19 @@ fn key_of(headers: &HeaderMap) -> String {
     key.unwrap_or_default().trim().to_owned()
 }
 
-async fn body_of(desk: &ProviderState, request: Request<Incoming>) -> Result<Bytes, MockReply> {
-    let style = desk.settings.style;
+async fn body_of(state: &ProviderState, request: Request<Incoming>) -> Result<Bytes, MockReply> {
+    let style = state.settings.style;
     let too_long =
-        || style.refused(Wrong::BodyTooLong, &format!("a body has at most {BODY_BYTES_MAX} bytes"));
+        || style.refused(CallError::BodyTooLong, &format!("a body has at most {BODY_BYTES_MAX} bytes"));
     if request.body().size_hint().lower() > BODY_BYTES_MAX as u64 {
         return Err(too_long());
     }
     let body = Limited::new(request.into_body(), BODY_BYTES_MAX).collect();
-    match tokio::time::timeout(desk.settings.patience, body).await {
+    match tokio::time::timeout(state.settings.read_timeout, body).await {
         Ok(Ok(body)) => Ok(body.to_bytes()),
         Ok(Err(error)) if error.is::<LengthLimitError>() => Err(too_long()),
-        Ok(Err(_)) => Err(style.refused(Wrong::Request, "the body is not complete")),
-        Err(_) => Err(style.refused(Wrong::BodyTooSlow, "the body takes too long")),
+        Ok(Err(_)) => Err(style.refused(CallError::Request, "the body is incomplete")),
+        Err(_) => Err(style.refused(CallError::BodyTooSlow, "the body did not arrive in time")),
     }
 }
 
@@ -239,7 +244,7 @@ fn response(reply: MockReply, now: Tick) -> Response<Full<Bytes>> {
             headers.insert(HeaderName::from_static(name), value);
         }
     }
-    // The date goes by the provider's clock, as its other dates do.
+    // The date comes from the provider's clock, like all other dates.
     if let Some(date) = http_date(now).and_then(|date| HeaderValue::try_from(date).ok()) {
         headers.insert("date", date);
     }

@@ -1,4 +1,4 @@
-//! Waiting by the clock that the limits go by, so that a test which turns it waits for nothing.
+//! Sleeping by the clock of the limits, so that a test with a manual clock does not wait.
 
 use std::future::poll_fn;
 use std::sync::Arc;
@@ -8,21 +8,21 @@ use parking_lot::Mutex;
 use tollgate::store::Alarm;
 use tollgate::{Clock, Tick};
 
-/// Waits until a time.
+/// Sleeps until a time.
 ///
 /// # Cancel safety
 ///
-/// Dropping it leaves an alarm that wakes no task.
+/// Dropping the future leaves an alarm that wakes no task.
 pub(crate) async fn until(clock: &Clock, time: Tick) {
     if clock.now() >= time {
         return;
     }
-    let bell = Arc::new(SleepWaker::default());
-    let weak = Arc::downgrade(&bell);
+    let sleeper = Arc::new(SleepWaker::default());
+    let weak = Arc::downgrade(&sleeper);
     clock.alarm(time, weak);
     poll_fn(|context| {
-        let mut state = bell.0.lock();
-        if state.rung {
+        let mut state = sleeper.0.lock();
+        if state.fired {
             return Poll::Ready(());
         }
         state.waker = Some(context.waker().clone());
@@ -36,7 +36,7 @@ struct SleepWaker(Mutex<SleepState>);
 
 #[derive(Default)]
 struct SleepState {
-    rung: bool,
+    fired: bool,
     waker: Option<Waker>,
 }
 
@@ -44,10 +44,10 @@ impl Alarm for SleepWaker {
     fn ring(self: Arc<Self>, _at: Tick, _clock: &Clock) {
         let waker = {
             let mut state = self.0.lock();
-            state.rung = true;
+            state.fired = true;
             state.waker.take()
         };
-        // A waker may do anything, so it is called with no lock held.
+        // Wakers are called without a lock, because a waker may do anything.
         if let Some(waker) = waker {
             waker.wake();
         }

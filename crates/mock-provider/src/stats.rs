@@ -1,55 +1,71 @@
-//! What came in, and what became of it.
+//! Statistics of calls.
 
 use std::collections::BTreeMap;
 
 use parking_lot::Mutex;
 use serde::Serialize;
 
-/// How many keys are distinguished. Calls with further ones are counted together.
+/// The maximum number of keys with counts of their own. Further keys share one entry.
 const KEYS_MAX: usize = 1_000;
 
-/// Keys up to this many characters are made up, and are shown. Of longer ones only the ends are: they may be real.
+/// The maximum length of a key that is shown in full. Longer keys may be real, so only their ends
+/// are shown.
 const KEY_SHOWN_MAX: usize = 12;
 
-/// What came in, and what became of it.
+/// Counts of all calls.
+///
+/// ```
+/// use tollgate_mock_provider::{MockProvider, Stats};
+///
+/// let stats: Stats = MockProvider::builder().build()?.stats();
+/// assert_eq!((stats.calls, stats.ok, stats.keys.len()), (0, 0, 0));
+/// # Ok::<(), tollgate_mock_provider::BuildError>(())
+/// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct Stats {
-    /// Calls, whatever became of them.
+    /// All calls.
     pub calls: u64,
     /// Calls that were answered.
     pub ok: u64,
-    /// Calls that a limit refused.
+    /// Calls that a limit denied.
     pub rejected: u64,
-    /// Calls that were refused for good: wrong keys, bad requests, money that ran out.
+    /// Calls that were refused permanently: unknown key, invalid request, exhausted account.
     pub refused: u64,
-    /// Calls that met an outage.
+    /// Calls that failed in an outage.
     pub failed: u64,
-    /// Calls whose client left before the answer.
+    /// Calls whose client disconnected before the answer.
     pub abandoned: u64,
-    /// Calls being answered now.
+    /// Calls in progress.
     pub concurrent: u64,
-    /// The most that were being answered at once.
+    /// The maximum number of calls in progress.
     pub concurrent_max: u64,
-    /// Tokens that answered calls used.
+    /// Tokens of answered calls.
     pub tokens: u64,
-    /// The same for each key.
+    /// The counts of each key.
     pub keys: BTreeMap<String, KeyStats>,
 }
 
-/// What came in with one key.
+/// Counts of the calls with one key.
+///
+/// ```
+/// use tollgate_mock_provider::KeyStats;
+///
+/// let counts = KeyStats::default();
+/// assert_eq!((counts.calls, counts.ok, counts.rejected), (0, 0, 0));
+/// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct KeyStats {
-    /// Calls, whatever became of them.
+    /// All calls.
     pub calls: u64,
     /// Calls that were answered.
     pub ok: u64,
-    /// Calls that a limit refused.
+    /// Calls that a limit denied.
     pub rejected: u64,
 }
 
-/// What becomes of a call.
+/// How a call ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum CallEnd {
     Ok { tokens: u64 },
@@ -68,7 +84,7 @@ impl CallCounter {
         self.0.lock().clone()
     }
 
-    /// Counts a call that comes in. It answers its number, counted from 1.
+    /// Counts a call that arrives. Returns its number, counted from 1.
     pub(crate) fn begin(&self, key: &str) -> (u64, OpenCall<'_>) {
         let mut stats = self.0.lock();
         let key = label(key, &stats);
@@ -78,7 +94,8 @@ impl CallCounter {
     }
 }
 
-/// A call that is not over. Dropping it counts what became of it: that its client left, unless something else was said.
+/// A call that has not ended. Dropping it counts its end: abandoned by the client, unless `end` set
+/// another.
 #[derive(Debug)]
 pub(crate) struct OpenCall<'a> {
     counter: &'a CallCounter,
@@ -88,7 +105,7 @@ pub(crate) struct OpenCall<'a> {
 }
 
 impl OpenCall<'_> {
-    /// From now on it is being answered.
+    /// Marks the call as in progress.
     pub(crate) fn answering(&mut self) {
         let mut stats = self.counter.0.lock();
         stats.concurrent += 1;
@@ -96,7 +113,7 @@ impl OpenCall<'_> {
         self.answering = true;
     }
 
-    /// This is what became of it.
+    /// Sets how the call ended.
     pub(crate) fn end(mut self, outcome: CallEnd) {
         self.outcome = outcome;
     }
@@ -125,7 +142,7 @@ impl Drop for OpenCall<'_> {
     }
 }
 
-/// What a key is called where people read.
+/// Returns the label of a key in the statistics.
 fn label(key: &str, stats: &Stats) -> String {
     let shown = match key.chars().count() {
         0 => "(none)".to_owned(),
@@ -140,7 +157,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_long_key_is_not_shown_and_too_many_are_counted_together() {
+    fn a_long_key_is_shortened_and_further_keys_share_one_entry() {
         let counter = CallCounter::default();
         counter.begin("sk-abcdefghijklmnopqrstuvwxyz").1.end(CallEnd::Ok { tokens: 3 });
         counter.begin("").1.end(CallEnd::Rejected);

@@ -1,32 +1,33 @@
-//! Answers as server-sent events, for requests that ask for a stream. All events come at once, after the latency.
+//! Answers as server-sent events, for requests that ask for a stream. All events are sent at once,
+//! after the latency.
 
 use serde_json::{Value, json};
 
 use crate::Style;
 use crate::error_responses::MockReply;
 
-/// Events, one after the other.
+/// A sequence of events.
 #[derive(Default)]
 pub(crate) struct Events(String);
 
 impl Events {
-    /// The same with an event that has data only.
+    /// Adds an event that has data only.
     pub(crate) fn data(self, data: &Value) -> Events {
         Events(format!("{}data: {data}\n\n", self.0))
     }
 
-    /// The same with an event that has a name, which is also its type.
+    /// Adds an event with a name, which is also its type.
     pub(crate) fn named(self, name: &str, mut data: Value) -> Events {
         data["type"] = name.into();
         Events(format!("{}event: {name}\ndata: {data}\n\n", self.0))
     }
 
-    /// The same with the mark that OpenAI ends with.
+    /// Adds OpenAI's end marker.
     pub(crate) fn done(self) -> Events {
         Events(self.0 + "data: [DONE]\n\n")
     }
 
-    /// The same with an error, as a provider has it that has too much to do.
+    /// Adds the error of an overloaded provider.
     pub(crate) fn broken(self, style: Style) -> Events {
         let error: Value =
             serde_json::from_str(&style.failed(503).body).unwrap_or_else(|_| json!({"error": "overloaded"}));

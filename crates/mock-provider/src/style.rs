@@ -1,33 +1,40 @@
-//! Whose manners the provider has.
+//! Styles: the provider whose formats are used.
 
 use std::fmt;
 use std::str::FromStr;
 
-/// Whose manners the provider has when it limits, refuses and fails.
+/// The provider whose formats are used for limits, denials and failures.
+///
+/// ```
+/// use tollgate_mock_provider::Style;
+///
+/// assert_eq!("anthropic".parse(), Ok(Style::Anthropic));
+/// assert_eq!(Style::default().to_string(), "openai");
+/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Style {
     /// Headers with every reply, `retry-after` and `retry-after-ms`, durations such as `6m0s`.
     #[default]
     OpenAi,
-    /// As OpenAI, with whole seconds.
+    /// Like OpenAI, with whole seconds.
     Azure,
-    /// Headers with dates, `retry-after`, 529 for too much to do.
+    /// Headers with dates, `retry-after`, 529 for overload.
     Anthropic,
-    /// No headers; how long to wait stands in the body.
+    /// No headers; the wait is in the body.
     Gemini,
-    /// No headers, and nothing about how long to wait.
+    /// No headers, and no wait.
     Bedrock,
-    /// HTTP as the standards have it: `Retry-After`, `RateLimit` and `RateLimit-Policy`, problems as JSON.
+    /// Standard HTTP: `Retry-After`, `RateLimit` and `RateLimit-Policy`, problem details as JSON.
     Plain,
 }
 
 impl Style {
-    /// All of them.
+    /// All styles.
     pub const ALL: [Style; 6] =
         [Style::OpenAi, Style::Azure, Style::Anthropic, Style::Gemini, Style::Bedrock, Style::Plain];
 
-    /// Its name, as it is parsed.
+    /// Returns the name, which `parse` accepts.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -56,7 +63,14 @@ impl FromStr for Style {
     }
 }
 
-/// A text that names no style.
+/// A text that is not the name of a style.
+///
+/// ```
+/// use tollgate_mock_provider::{Style, UnknownStyle};
+///
+/// let error: UnknownStyle = "open-ai".parse::<Style>().unwrap_err();
+/// assert!(error.to_string().starts_with("\"open-ai\" is not a style; valid are openai"));
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{0:?} is no style; valid are openai, azure, anthropic, gemini, bedrock and plain")]
+#[error("{0:?} is not a style; valid are openai, azure, anthropic, gemini, bedrock and plain")]
 pub struct UnknownStyle(String);

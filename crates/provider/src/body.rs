@@ -1,7 +1,7 @@
-//! What a body says: an error and its names, or what the call used.
+//! Bodies of replies: the error and its codes, or the usage of the call.
 //!
-//! A body is one JSON object, an array of them (Gemini's streams), or server-sent events. Of each only what is said
-//! about the call is kept; the answer itself may be large and is skipped.
+//! A body is one JSON object, an array of them (Gemini's streams), or server-sent events. Only
+//! fields about the call are parsed; the answer itself may be large and is skipped.
 
 use serde::Deserialize;
 use serde_json::Value;
@@ -10,20 +10,21 @@ use crate::Tokens;
 use crate::error_codes::BodyError;
 use crate::usage::TokenCounts;
 
-/// How many bytes of a body are read. An answer of more says nothing about its call that headers do not.
+/// The maximum size of a body that is parsed. A larger one contains nothing about its call that
+/// headers do not.
 const BODY_MAX: usize = 32 << 20;
 
-/// What a body says about its call.
+/// The facts that a body contains about its call.
 #[derive(Default)]
 pub(crate) struct BodyFacts {
-    /// What went wrong, as it says; of several, the last.
-    pub(crate) fault: Option<BodyError>,
-    /// Words that are about what went wrong if something did, which the status has to say.
-    pub(crate) words: Option<BodyError>,
+    /// The error; the last one if there are several.
+    pub(crate) error: Option<BodyError>,
+    /// Text that describes the error if the status reports one.
+    pub(crate) text: Option<BodyError>,
     pub(crate) usage: Option<Tokens>,
 }
 
-/// Reads a body.
+/// Parses a body.
 pub(crate) fn read(body: &[u8]) -> BodyFacts {
     if body.len() > BODY_MAX {
         return BodyFacts::default();
@@ -36,16 +37,16 @@ pub(crate) fn read(body: &[u8]) -> BodyFacts {
         Some(b'd' | b'e' | b'i' | b'r' | b':') => reader.events(body),
         _ => {}
     }
-    let words = reader.words.or_else(|| BodyError::of_text(body).filter(|_| !reader.understood));
-    BodyFacts { fault: reader.fault, words, usage: reader.usage.tokens() }
+    let text = reader.text.or_else(|| BodyError::of_text(body).filter(|_| !reader.is_json));
+    BodyFacts { error: reader.error, text, usage: reader.usage.tokens() }
 }
 
 #[derive(Default)]
 struct BodyReader {
-    fault: Option<BodyError>,
-    words: Option<BodyError>,
+    error: Option<BodyError>,
+    text: Option<BodyError>,
     usage: TokenCounts,
-    understood: bool,
+    is_json: bool,
 }
 
 impl BodyReader {
@@ -61,11 +62,11 @@ impl BodyReader {
         }
     }
 
-    /// Server-sent events: one object in each line that begins with `data:`.
+    /// Parses server-sent events: one object in each line that starts with `data:`.
     fn events(&mut self, text: &[u8]) {
         for line in text.split(|&byte| byte == b'\n') {
             let Some(data) = line.strip_prefix(b"data:") else { continue };
-            // Most events are pieces of an answer, and are not worth a look inside.
+            // Most events are pieces of an answer, and are not parsed.
             if ["\"error", "\"usage"].iter().any(|word| contains(data, word.as_bytes())) {
                 self.object(data.trim_ascii());
             }
@@ -73,19 +74,19 @@ impl BodyReader {
     }
 
     fn envelope(&mut self, envelope: Envelope) {
-        self.understood = true;
+        self.is_json = true;
         let Envelope { usage, usage_metadata, response, message, .. } = &envelope;
         let usages = [
             usage.as_ref(),
             usage_metadata.as_ref(),
-            response.as_ref().and_then(|it| it.get("usage")),
-            message.as_ref().and_then(|it| it.get("usage")),
+            response.as_ref().and_then(|value| value.get("usage")),
+            message.as_ref().and_then(|value| value.get("usage")),
         ];
         usages.into_iter().flatten().for_each(|usage| self.usage.add(usage));
         match envelope.error() {
-            Some(error) => self.fault = Some(BodyError::of_error(error)),
-            None if envelope.is_error() => self.fault = Some(envelope.own_fault().unwrap_or_default()),
-            None => self.words = envelope.own_fault().or(self.words.take()),
+            Some(error) => self.error = Some(BodyError::of_error(error)),
+            None if envelope.is_error() => self.error = Some(envelope.own_error().unwrap_or_default()),
+            None => self.text = envelope.own_error().or(self.text.take()),
         }
     }
 }
@@ -94,7 +95,7 @@ fn contains(text: &[u8], word: &[u8]) -> bool {
     text.windows(word.len()).any(|window| window == word)
 }
 
-/// The fields of a body that say something about its call. Others are skipped, however large.
+/// The fields of a body that are about its call. Others are skipped, however large.
 #[derive(Deserialize)]
 struct Envelope {
     #[serde(default)]
@@ -120,9 +121,10 @@ struct Envelope {
 }
 
 impl Envelope {
-    /// Returns its error, if it has one: some providers write an empty one where there is no error.
+    /// Returns the error, if there is one: some providers send an empty one where there is no
+    /// error.
     fn error(&self) -> Option<&Value> {
-        let errors = [self.error.as_ref(), self.response.as_ref().and_then(|it| it.get("error"))];
+        let errors = [self.error.as_ref(), self.response.as_ref().and_then(|value| value.get("error"))];
         errors.into_iter().flatten().find(|error| match error {
             Value::Object(fields) => !fields.is_empty(),
             Value::String(text) => !text.is_empty(),
@@ -135,9 +137,9 @@ impl Envelope {
         self.kind.as_ref().and_then(Value::as_str) == Some("error")
     }
 
-    /// The error that stands in the object itself: `{"message": ..}` of AWS, `{"code": .., "message": ..}` in streams of
-    /// OpenAI, `{"title": .., "detail": ..}` of RFC 9457.
-    fn own_fault(self) -> Option<BodyError> {
+    /// Returns the error whose fields are in the object itself: `{"message": ..}` of AWS, `{"code":
+    /// .., "message": ..}` in streams of OpenAI, `{"title": .., "detail": ..}` of RFC 9457.
+    fn own_error(self) -> Option<BodyError> {
         let text = [self.message, self.detail, self.title].into_iter().flatten().find(Value::is_string);
         let names: Vec<Value> = [self.code, self.kind, self.aws_kind].into_iter().flatten().collect();
         BodyError::of_parts(&names, text.as_ref())
@@ -176,14 +178,14 @@ mod tests {
             ),
         ];
         for (body, tokens) in table {
-            let said = read(body.as_bytes());
-            assert_eq!(said.usage, Some(tokens), "{body}");
-            assert!(said.fault.is_none(), "{body}");
+            let facts = read(body.as_bytes());
+            assert_eq!(facts.usage, Some(tokens), "{body}");
+            assert!(facts.error.is_none(), "{body}");
         }
     }
 
     #[test]
-    fn usage_that_is_none_is_left_out() {
+    fn invalid_usage_is_ignored() {
         for body in
             ["", "{", "{}", "[]", "{\"usage\":null}", "{\"usage\":{\"input_tokens\":-1}}", "{\"usage\":7}"]
         {
@@ -192,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn a_body_that_nests_for_ever_is_not_followed() {
+    fn a_deeply_nested_body_is_refused() {
         let body = "[".repeat(1_000_000);
         assert!(read(body.as_bytes()).usage.is_none());
         let body = "{\"error\":".repeat(100_000);

@@ -1,4 +1,4 @@
-//! What went wrong, by the names that providers have for it.
+//! Errors by the codes that providers use for them.
 
 use std::time::{Duration, SystemTime};
 
@@ -7,64 +7,65 @@ use serde_json::Value;
 use crate::meters;
 use crate::{LimitReading, reason, wait};
 
-/// How many names and details of an error are looked at.
+/// The maximum number of codes, and of details, of an error that are parsed.
 const NAMES_MAX: usize = 16;
 const DETAILS_MAX: usize = 32;
 
-/// An error as a body has it.
+/// An error as a body describes it.
 #[derive(Debug, Default)]
 pub(crate) struct BodyError {
-    /// Its codes, types and reasons: of whatever is said, the gravest counts.
+    /// The codes, types and reasons; the most severe one counts.
     names: Vec<String>,
-    /// The status it would have had.
+    /// The HTTP status that the error names.
     status: Option<u16>,
-    /// In the provider's words.
+    /// The provider's message.
     message: Option<String>,
-    /// How long Google asks to wait.
+    /// The delay that Google asks for.
     retry_delay: Option<Duration>,
-    /// What Google's quotas are called that were exceeded, and how much they are.
+    /// The ids of Google's quotas that were exceeded, with their limits.
     quotas: Vec<(String, Option<LimitReading>)>,
-    /// Whether one of them is nothing at all: then the plan does not have the model, and no wait helps.
+    /// True if one of the quotas is 0: then the plan does not include the model, and waiting does
+    /// not help.
     no_quota: bool,
 }
 
 impl BodyError {
-    /// What stands under `error`: an object, or a text.
-    pub(crate) fn of_error(error: &Value) -> BodyError {
-        let mut fault = BodyError::default();
-        match error {
+    /// Parses the value of `error`: an object, or text.
+    pub(crate) fn of_error(value: &Value) -> BodyError {
+        let mut error = BodyError::default();
+        match value {
             Value::Object(fields) => {
                 for key in ["code", "type", "status", "reason"] {
-                    fault.name(fields.get(key));
+                    error.name(fields.get(key));
                 }
-                fault.status = fields.get("code").and_then(status);
-                fault.message = fields.get("message").and_then(Value::as_str).map(str::to_owned);
+                error.status = fields.get("code").and_then(status);
+                error.message = fields.get("message").and_then(Value::as_str).map(str::to_owned);
                 match fields.get("details") {
                     Some(Value::Array(details)) => {
-                        details.iter().take(DETAILS_MAX).for_each(|it| fault.detail(it))
+                        details.iter().take(DETAILS_MAX).for_each(|detail| error.detail(detail))
                     }
-                    Some(details) => fault.name(details.get("error_code")),
+                    Some(details) => error.name(details.get("error_code")),
                     None => {}
                 }
             }
             Value::String(text) => {
-                fault.name(Some(error));
-                fault.message = Some(text.clone());
+                error.name(Some(value));
+                error.message = Some(text.clone());
             }
             _ => {}
         }
-        fault
+        error
     }
 
-    /// Names and words that stand by themselves.
+    /// Creates an error of codes and a message that are fields of the body itself.
     pub(crate) fn of_parts(names: &[Value], message: Option<&Value>) -> Option<BodyError> {
-        let mut fault = BodyError::default();
-        names.iter().for_each(|name| fault.name(Some(name)));
-        fault.message = message.and_then(Value::as_str).map(str::to_owned);
-        (fault.message.is_some() || fault.cause().is_some()).then_some(fault)
+        let mut error = BodyError::default();
+        names.iter().for_each(|name| error.name(Some(name)));
+        error.message = message.and_then(Value::as_str).map(str::to_owned);
+        (error.message.is_some() || error.cause().is_some()).then_some(error)
     }
 
-    /// A body that is a plain text. Pages for people are left out.
+    /// Creates an error of a plain text body. HTML pages are ignored.
     pub(crate) fn of_text(body: &[u8]) -> Option<BodyError> {
         let head = &body[..body.len().min(4 * crate::REASON_MAX)];
         let text = String::from_utf8_lossy(head);
@@ -72,32 +73,33 @@ impl BodyError {
         plain.then(|| BodyError { message: Some(text.into_owned()), ..BodyError::default() })
     }
 
-    /// Takes up what a header calls it: `ThrottlingException:http://internal.amazon.com/..`.
-    pub(crate) fn called(mut self, name: &str) -> BodyError {
+    /// Adds the code of a header: `ThrottlingException:http://internal.amazon.com/..`.
+    pub(crate) fn with_code(mut self, name: &str) -> BodyError {
         self.add_name(name);
         self
     }
 
-    /// What it amounts to, if any of its names is known: the gravest.
+    /// Returns the most severe cause among the known codes and messages.
     pub(crate) fn cause(&self) -> Option<Cause> {
-        let named = self.names.iter().filter_map(|name| Cause::named(name));
+        let of_code = self.names.iter().filter_map(|name| Cause::of_code(name));
         let daily = self.quotas.iter().any(|(id, _)| is_daily(id)).then_some(Cause::ExhaustedToday);
         let none = self.no_quota.then_some(Cause::Exhausted);
-        let worded = self.message.as_deref().and_then(Cause::worded);
-        named.chain(daily).chain(none).chain(worded).max()
+        let of_message = self.message.as_deref().and_then(Cause::of_message);
+        of_code.chain(daily).chain(none).chain(of_message).max()
     }
 
-    /// The status that the reply would have had, had it not begun as a good one.
+    /// Returns the status that the error names, for a reply that started with a status of success.
     pub(crate) fn status(&self) -> Option<u16> {
         self.status
     }
 
-    /// How long it asks to wait.
+    /// Returns how long the provider asks to wait.
     pub(crate) fn advice(&self) -> Option<Duration> {
         self.retry_delay.or_else(|| wait::in_sentence(self.message.as_deref()?))
     }
 
-    /// When the words say that there is access again: "You will regain access on 2026-12-01 at 00:00 UTC."
+    /// Returns when the message promises access again: "You will regain access on 2026-12-01 at
+    /// 00:00 UTC."
     pub(crate) fn access_again(&self) -> Option<SystemTime> {
         let (_, after) = self.message.as_deref()?.split_once("regain access on ")?;
         let mut words = after.split_whitespace();
@@ -105,15 +107,15 @@ impl BodyError {
         wait::date(&format!("{}T{}:00Z", day.get(..10)?, time.get(..5)?))
     }
 
-    /// How much the quotas are that were exceeded.
+    /// Returns the limits of the quotas that were exceeded.
     pub(crate) fn meters(&self) -> impl Iterator<Item = LimitReading> {
         self.quotas.iter().filter_map(|(_, meter)| *meter)
     }
 
-    /// Its words, for people.
+    /// Returns the message for users, or else the first code.
     pub(crate) fn reason(&self) -> Option<String> {
-        let words = self.message.as_deref().filter(|it| !it.trim().is_empty());
-        words.or(self.names.first().map(String::as_str)).and_then(reason::shown)
+        let message = self.message.as_deref().filter(|message| !message.trim().is_empty());
+        message.or(self.names.first().map(String::as_str)).and_then(reason::shown)
     }
 
     fn name(&mut self, name: Option<&Value>) {
@@ -131,11 +133,11 @@ impl BodyError {
         }
     }
 
-    /// One of the details of Google's errors.
+    /// Parses one of the details of Google's errors.
     fn detail(&mut self, detail: &Value) {
         self.name(detail.get("reason"));
         if let Some(delay) = detail.get("retryDelay").and_then(Value::as_str) {
-            // An absolute time makes no sense here, so any clock will do.
+            // An absolute time is not expected here, so the clock does not matter.
             self.retry_delay = wait::parse(delay, SystemTime::UNIX_EPOCH).max(self.retry_delay);
         }
         if let Some(limit) = detail.pointer("/metadata/quota_limit").and_then(Value::as_str) {
@@ -164,8 +166,8 @@ fn is_daily(quota_id: &str) -> bool {
     quota_id.contains("PerDay")
 }
 
-/// What a name stands for, from the mildest to the gravest: of several names the gravest is right, because the others
-/// are kinds that it is one of.
+/// The cause of an error, from the mildest to the most severe. Of several causes the most severe is
+/// right, because the others are more general names for it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Cause {
     Request,
@@ -174,16 +176,16 @@ pub(crate) enum Cause {
     Overloaded,
     Auth,
     TooLarge,
-    /// Until the day is over where Google counts days.
+    /// Until the end of Google's day.
     ExhaustedToday,
     Exhausted,
-    /// Until the month is over.
+    /// Until the end of the month.
     ExhaustedThisMonth,
 }
 
 impl Cause {
-    /// What the codes, types and reasons of the providers stand for.
-    fn named(name: &str) -> Option<Cause> {
+    /// Maps the codes, types and reasons of the providers.
+    fn of_code(name: &str) -> Option<Cause> {
         Some(match name {
             "enforced_spend_limit_reached" => Cause::ExhaustedThisMonth,
             "insufficient_quota"
@@ -270,8 +272,8 @@ impl Cause {
         })
     }
 
-    /// What is said in words only.
-    fn worded(message: &str) -> Option<Cause> {
+    /// Maps messages that have no code.
+    fn of_message(message: &str) -> Option<Cause> {
         let has = |words: &str| message.contains(words);
         Some(match () {
             () if has("credit balance is too low") => Cause::Exhausted,
@@ -284,7 +286,7 @@ impl Cause {
     }
 }
 
-/// "Limit 10000, Requested 20000": no wait makes that fit.
+/// Returns true for "Limit 10000, Requested 20000": no wait makes that fit.
 fn asks_more_than_limit(message: &str) -> bool {
     let number = |mark: &str| -> Option<u64> {
         let (_, after) = message.split_once(mark)?;
@@ -299,28 +301,28 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_gravest_name_counts() {
-        let error = serde_json::json!({"type": "insufficient_quota", "code": "credit_balance_exhausted"});
-        assert_eq!(BodyError::of_error(&error).cause(), Some(Cause::Exhausted));
-        let error = serde_json::json!({"type": "invalid_request_error", "code": "context_length_exceeded"});
-        assert_eq!(BodyError::of_error(&error).cause(), Some(Cause::TooLarge));
+    fn the_most_severe_code_counts() {
+        let value = serde_json::json!({"type": "insufficient_quota", "code": "credit_balance_exhausted"});
+        assert_eq!(BodyError::of_error(&value).cause(), Some(Cause::Exhausted));
+        let value = serde_json::json!({"type": "invalid_request_error", "code": "context_length_exceeded"});
+        assert_eq!(BodyError::of_error(&value).cause(), Some(Cause::TooLarge));
     }
 
     #[test]
-    fn a_request_beyond_the_limit_is_told_from_one_that_comes_too_early() {
+    fn a_request_above_the_limit_differs_from_one_that_comes_too_early() {
         assert!(asks_more_than_limit("on tokens per min (TPM): Limit 10000, Requested 20000."));
         assert!(!asks_more_than_limit("on tokens per min (TPM): Limit 10000, Used 9990, Requested 20."));
         assert!(!asks_more_than_limit("Limit 10000, Requested 99999999999999999999999"));
     }
 
     #[test]
-    fn words_say_when_access_is_back() {
-        let says = "You have reached your specified API usage limits. You will regain access on 2026-12-01 at 00:00 UTC.";
-        let fault =
-            BodyError::of_error(&serde_json::json!({"type": "invalid_request_error", "message": says}));
-        assert_eq!(fault.cause(), Some(Cause::Exhausted));
-        assert_eq!(fault.access_again(), wait::date("2026-12-01T00:00:00Z"));
-        let fault = BodyError::of_error(&serde_json::json!("regain access on ünïcödé-day at x"));
-        assert_eq!(fault.access_again(), None);
+    fn a_message_contains_when_access_is_back() {
+        let message = "You have reached your specified API usage limits. You will regain access on 2026-12-01 at 00:00 UTC.";
+        let error =
+            BodyError::of_error(&serde_json::json!({"type": "invalid_request_error", "message": message}));
+        assert_eq!(error.cause(), Some(Cause::Exhausted));
+        assert_eq!(error.access_again(), wait::date("2026-12-01T00:00:00Z"));
+        let error = BodyError::of_error(&serde_json::json!("regain access on ünïcödé-day at x"));
+        assert_eq!(error.access_again(), None);
     }
 }

@@ -1,4 +1,4 @@
-//! The examples of the guide, run as tests.
+//! The examples of the guide, run as doc tests.
 
 #[doc = include_str!("../../../docs/guide/providers.md")]
 struct Providers;

@@ -1,13 +1,13 @@
-//! Headers by name, whatever their case, and as many as a reply may have.
+//! Headers of a reply: case-insensitive lookup, with a bound on their number.
 
 use std::time::{Duration, SystemTime};
 
 use crate::wait;
 
-/// How many headers are looked at. Servers and proxies send fewer.
+/// The maximum number of headers that are parsed. Servers and proxies send fewer.
 const HEADERS_MAX: usize = 256;
 
-/// How far the provider's clock may be from ours before dates are read by its own.
+/// The maximum difference between the provider's clock and ours for which dates use ours.
 const CLOCKS_APART_MAX: Duration = Duration::from_secs(5);
 
 /// The headers of a reply.
@@ -29,31 +29,31 @@ impl<'a> Headers<'a> {
         self.all_of(wanted).next()
     }
 
-    /// All values of a name; a list may be sent in several headers.
+    /// Returns all values of a name; a list may be sent in several headers.
     pub(crate) fn all_of(self, wanted: &str) -> impl Iterator<Item = &'a str> {
         self.iter().filter(move |(name, _)| name.eq_ignore_ascii_case(wanted)).map(|(_, value)| value)
     }
 
-    /// When the reply was made, by the clock that its other dates come from. Ours is finer than the header, so that
-    /// counts only if it is clear that the two differ.
+    /// Returns when the reply was sent, by the clock that its other dates come from. Our clock is
+    /// finer than the header, so the header only counts if the two clearly differ.
     pub(crate) fn sent_at(self, now: SystemTime) -> SystemTime {
         let Some(date) = self.get("date").and_then(wait::date) else { return now };
         let apart = date.duration_since(now).unwrap_or_else(|before| before.duration());
         if apart > CLOCKS_APART_MAX { date } else { now }
     }
 
-    /// How long they ask to wait.
+    /// Returns how long the headers ask to wait.
     pub(crate) fn advice(self, sent_at: SystemTime) -> Option<Duration> {
         const IN_MS: [&str; 2] = ["retry-after-ms", "x-ms-retry-after-ms"];
         let in_ms = IN_MS.iter().find_map(|name| wait::parse_ms(self.get(name)?));
         in_ms.or_else(|| wait::parse(self.get("retry-after")?, sent_at))
     }
 
-    /// Whether the provider wants to see the call again, if it says so.
+    /// Returns whether the provider wants a retry, if it sent that header.
     pub(crate) fn should_retry(self) -> Option<bool> {
-        let said = self.get("x-should-retry")?;
+        let value = self.get("x-should-retry")?;
         let known = [("true", true), ("false", false)];
-        known.iter().find(|(text, _)| said.eq_ignore_ascii_case(text)).map(|(_, means)| *means)
+        known.iter().find(|(text, _)| value.eq_ignore_ascii_case(text)).map(|(_, should)| *should)
     }
 }
 
@@ -66,18 +66,18 @@ mod tests {
     fn advice(headers: &[(&str, &str)]) -> Option<u128> {
         let now = SystemTime::UNIX_EPOCH + NOON;
         let headers = Headers::new(headers);
-        headers.advice(headers.sent_at(now)).map(|it| it.as_millis())
+        headers.advice(headers.sent_at(now)).map(|wait| wait.as_millis())
     }
 
     #[test]
-    fn milliseconds_come_before_seconds_unless_they_are_nonsense() {
+    fn milliseconds_take_precedence_unless_they_are_invalid() {
         assert_eq!(advice(&[("Retry-After", "2"), ("Retry-After-Ms", "1500")]), Some(1_500));
         assert_eq!(advice(&[("retry-after", "2"), ("retry-after-ms", "-1")]), Some(2_000));
         assert_eq!(advice(&[("retry-after", "-2")]), None);
     }
 
     #[test]
-    fn a_date_counts_from_the_provider_s_clock_where_ours_is_off() {
+    fn a_date_is_relative_to_the_provider_s_clock_if_ours_differs() {
         let until = ("retry-after", "Sun, 15 Nov 2026 12:00:30 GMT");
         assert_eq!(advice(&[until]), Some(30_000));
         assert_eq!(advice(&[until, ("date", "Sun, 15 Nov 2026 12:00:02 GMT")]), Some(30_000));
@@ -86,8 +86,11 @@ mod tests {
     }
 
     #[test]
-    fn what_is_neither_true_nor_false_says_nothing() {
-        let said = |value| Headers::new(&[("x-should-retry", value)]).should_retry();
-        assert_eq!((said("true"), said("False"), said("maybe")), (Some(true), Some(false), None));
+    fn a_value_other_than_true_and_false_is_ignored() {
+        let should_retry = |value| Headers::new(&[("x-should-retry", value)]).should_retry();
+        assert_eq!(
+            (should_retry("true"), should_retry("False"), should_retry("maybe")),
+            (Some(true), Some(false), None)
+        );
     }
 }

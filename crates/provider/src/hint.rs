@@ -1,202 +1,256 @@
-//! What a provider said, in our words.
+//! Hints: the meaning of a provider's reply, in provider-independent terms.
 
 use std::time::{Duration, SystemTime};
 
-/// How many characters of a provider's own words are kept.
+/// The maximum length of a reason, in characters.
 pub const REASON_MAX: usize = 300;
 
-/// The longest wait that is believed. What says more than that is a mistake, and counts as not said.
+/// The maximum wait. A longer one is taken for a mistake and ignored.
 pub const WAIT_MAX: Duration = Duration::from_secs(31 * 24 * 60 * 60);
 
-/// What a provider said.
+/// The meaning of a provider's reply.
+///
+/// ```
+/// use std::time::Duration;
+/// use tollgate_provider::{Class, Hint, Tokens};
+///
+/// let hint = Hint::throttled(Some(Duration::from_secs(2))).with_reason("rpm is exceeded");
+/// assert!(hint.class.may_retry());
+/// assert_eq!(hint.reason.as_deref(), Some("rpm is exceeded"));
+/// assert_eq!(Hint::ok().with_usage(Tokens::new(19, 10)).class, Class::Ok);
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Hint {
-    /// Whether the call was answered, and if not, what to do about it.
+    /// Whether the call succeeded, and otherwise what to do.
     pub class: Class,
-    /// How long it asks to wait, if it does.
+    /// How long the provider asks to wait.
     pub advice: Option<Duration>,
-    /// What it said of its limits. Several may be of one unit: a project's tokens beside an account's.
+    /// The provider's limits. Several may have the same unit: a project's tokens beside an
+    /// account's.
     pub meters: Vec<LimitReading>,
-    /// What the call used, if the body says so.
+    /// The usage of the call, if the body has it.
     pub usage: Option<Tokens>,
-    /// Why, in the provider's own words, cut to [`REASON_MAX`] characters and free of secrets.
+    /// The provider's message, cut to [`REASON_MAX`] characters, without secrets.
     pub reason: Option<String>,
 }
 
 impl Hint {
-    /// Nothing but a class.
+    /// Creates a hint with only a class.
     #[must_use]
     pub fn of(class: Class) -> Self {
         Self { class, advice: None, meters: Vec::new(), usage: None, reason: None }
     }
 
-    /// The call was answered.
+    /// Creates the hint of a call that succeeded.
     #[must_use]
     pub fn ok() -> Self {
         Self::of(Class::Ok)
     }
 
-    /// Not now; with how long to wait, if that was said.
+    /// Creates the hint of a throttled call, with the wait if it is known.
     #[must_use]
     pub fn throttled(advice: Option<Duration>) -> Self {
         Self { advice, ..Self::of(Class::Throttled) }
     }
 
-    /// Nothing is left; with when there will be, if that is known.
+    /// Creates the hint of an exhausted account, with its end if it is known.
     #[must_use]
     pub fn exhausted(until: Option<Until>) -> Self {
         Self::of(Class::Exhausted { until })
     }
 
-    /// The provider has too much to do.
+    /// Creates the hint of an overloaded provider, with the wait if it is known.
     #[must_use]
     pub fn overloaded(advice: Option<Duration>) -> Self {
         Self { advice, ..Self::of(Class::Overloaded) }
     }
 
-    /// Something failed that may not fail again.
+    /// Creates the hint of a transient failure.
     #[must_use]
     pub fn transient() -> Self {
         Self::of(Class::Transient)
     }
 
-    /// Something that fails however often it is tried.
+    /// Creates the hint of a permanent failure.
     #[must_use]
     pub fn fatal(kind: FatalKind) -> Self {
         Self::of(Class::Fatal(kind))
     }
 
-    /// The same with what the call used.
+    /// Sets the usage of the call.
     #[must_use]
     pub fn with_usage(self, usage: Tokens) -> Self {
         Self { usage: Some(usage), ..self }
     }
 
-    /// The same with how one of the limits stands.
+    /// Adds a limit of the provider.
     #[must_use]
     pub fn with_meter(mut self, meter: LimitReading) -> Self {
         self.meters.push(meter);
         self
     }
 
-    /// The same with a reason.
+    /// Sets the reason.
     #[must_use]
     pub fn with_reason(self, reason: impl Into<String>) -> Self {
         Self { reason: Some(reason.into()), ..self }
     }
 }
 
-/// What became of a call, by what to do next.
+/// The class of a reply, by what to do next.
+///
+/// ```
+/// use tollgate_provider::{Class, FatalKind};
+///
+/// assert!(Class::Overloaded.may_retry());
+/// assert!(!Class::Exhausted { until: None }.may_retry());
+/// assert!(!Class::Fatal(FatalKind::Auth).may_retry());
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Class {
-    /// It was answered.
+    /// The call succeeded.
     Ok,
-    /// Not now: all callers that share the account should wait.
+    /// The call came too early: all callers that share the account should wait.
     Throttled,
-    /// A spend cap, a quota, a daily limit: no call of the account will go through before `until`.
+    /// A spend cap, a quota or a daily limit is used up: no call of the account succeeds before
+    /// `until`.
     Exhausted {
-        /// When there will be something again, if that is known.
+        /// When the account has quota again, if it is known.
         until: Option<Until>,
     },
-    /// The provider has too much to do, for whomever.
+    /// The provider is overloaded, whatever the account.
     Overloaded,
-    /// Something failed that may not fail again.
+    /// A failure that a retry may not meet again.
     Transient,
-    /// It fails however often it is tried.
+    /// A failure that every retry meets again.
     Fatal(FatalKind),
 }
 
 impl Class {
-    /// Whether the same call may go through later.
+    /// Returns true if the same call may succeed later.
     #[must_use]
     pub fn may_retry(self) -> bool {
         matches!(self, Self::Throttled | Self::Overloaded | Self::Transient)
     }
 }
 
-/// What is wrong with a call that will never go through.
+/// Why a call never succeeds.
+///
+/// ```
+/// use std::time::SystemTime;
+/// use tollgate_provider::{Class, FatalKind, Response, read};
+///
+/// let hint = read(&Response::new(401, &[], b""), SystemTime::UNIX_EPOCH);
+/// assert_eq!(hint.class, Class::Fatal(FatalKind::Auth));
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum FatalKind {
-    /// The key: no call with it will go through.
+    /// The key is invalid: no call with it succeeds.
     Auth,
-    /// The request: others may.
+    /// The request is invalid: other requests may succeed.
     Request,
     /// The request asks for more than a limit, or a model, can ever give.
     TooLarge,
 }
 
-/// When something that is exhausted is there again.
+/// The end of an exhausted quota.
+///
+/// ```
+/// use std::time::{Duration, SystemTime};
+/// use tollgate_provider::Until;
+///
+/// let now = SystemTime::UNIX_EPOCH;
+/// let until = Until::at(now + Duration::from_secs(60));
+/// assert_eq!(until.wait(now), Duration::from_secs(60));
+/// assert_eq!(until.wait(until.time()), Duration::ZERO);
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Until(SystemTime);
 
 impl Until {
-    /// At a time of the calendar.
+    /// Creates an end at this wall-clock time.
     #[must_use]
     pub fn at(time: SystemTime) -> Self {
         Self(time)
     }
 
-    /// That time.
+    /// Returns the wall-clock time.
     #[must_use]
     pub fn time(self) -> SystemTime {
         self.0
     }
 
-    /// How long that is from `now`; nothing if it is over.
+    /// Returns the time from `now` until then; zero if it has passed.
     #[must_use]
     pub fn wait(self, now: SystemTime) -> Duration {
         self.0.duration_since(now).unwrap_or_default()
     }
 }
 
-/// How one of the provider's limits stands, as far as it says so.
+/// The state of one of the provider's limits, as reported.
+///
+/// ```
+/// use tollgate_provider::{LimitReading, LimitUnit};
+///
+/// let reading = LimitReading::new(LimitUnit::Tokens).with_limit(80_000).with_remaining(500);
+/// assert_eq!((reading.limit, reading.remaining, reading.reset), (Some(80_000), Some(500), None));
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub struct LimitReading {
-    /// What it counts.
+    /// What the limit counts.
     pub unit: LimitUnit,
-    /// How much there is when it is full.
+    /// The capacity of the limit.
     pub limit: Option<u64>,
-    /// How much is left. Some round it.
+    /// How much is left. Some providers round it.
     pub remaining: Option<u64>,
-    /// How long until it is full again.
+    /// The time until the limit is full again.
     pub reset: Option<Duration>,
 }
 
 impl LimitReading {
-    /// A meter of which nothing is known yet.
+    /// Creates a reading without values.
     #[must_use]
     pub fn new(unit: LimitUnit) -> Self {
         Self { unit, limit: None, remaining: None, reset: None }
     }
 
-    /// The same with how much there is when it is full.
+    /// Sets the capacity.
     #[must_use]
     pub fn with_limit(self, limit: u64) -> Self {
         Self { limit: Some(limit), ..self }
     }
 
-    /// The same with how much is left.
+    /// Sets how much is left.
     #[must_use]
     pub fn with_remaining(self, remaining: u64) -> Self {
         Self { remaining: Some(remaining), ..self }
     }
 
-    /// The same with how long it takes until it is full again.
+    /// Sets the time until the limit is full again.
     #[must_use]
     pub fn with_reset(self, reset: Duration) -> Self {
         Self { reset: Some(reset), ..self }
     }
 
-    pub(crate) fn says_something(&self) -> bool {
+    pub(crate) fn has_value(&self) -> bool {
         self.limit.is_some() || self.remaining.is_some() || self.reset.is_some()
     }
 }
 
 /// What a limit counts.
+///
+/// ```
+/// use std::time::SystemTime;
+/// use tollgate_provider::{LimitUnit, Response, read};
+///
+/// let headers = [("anthropic-ratelimit-input-tokens-remaining", "39000")];
+/// let hint = read(&Response::new(200, &headers, b"{}"), SystemTime::UNIX_EPOCH);
+/// assert_eq!(hint.meters[0].unit, LimitUnit::InputTokens);
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[non_exhaustive]
 pub enum LimitUnit {
@@ -210,20 +264,26 @@ pub enum LimitUnit {
     OutputTokens,
 }
 
-/// Tokens of one call.
+/// The tokens of one call.
+///
+/// ```
+/// use tollgate_provider::Tokens;
+///
+/// assert_eq!(Tokens::new(19, 10).total, 29);
+/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub struct Tokens {
-    /// Of the request, as far as they count against a limit.
+    /// The tokens of the request that count against a limit.
     pub input: u64,
-    /// Of the reply, with what the model thought.
+    /// The tokens of the reply, including reasoning.
     pub output: u64,
-    /// Both; more than both if the provider says so.
+    /// The sum of both, or more if the provider reports more.
     pub total: u64,
 }
 
 impl Tokens {
-    /// These, and their sum.
+    /// Creates the tokens with their sum.
     #[must_use]
     pub fn new(input: u64, output: u64) -> Self {
         Self { input, output, total: input.saturating_add(output) }

@@ -1,8 +1,9 @@
-//! What providers of language models say about their limits.
+//! LLM providers: what their replies mean for rate limiting, and what a request will use.
 //!
-//! [`read`] turns a reply (status, headers, body) into a [`Hint`]: whether the call may be made again and when, how the
-//! provider's limits stand, what the call used. It goes by syntax and not by who sends: the same header carries `1s`,
-//! `6m0s`, `12ms`, a number or a date, depending on whom one asks, and proxies answer for all of them.
+//! [`read`] turns a reply (status, headers, body) into a [`Hint`]: whether and when to retry the
+//! call, the state of the provider's limits, and the usage of the call. It goes by syntax and not
+//! by provider: the same header holds `1s`, `6m0s`, `12ms`, a number or a date, depending on the
+//! provider, and proxies answer for all of them.
 //!
 //! ```
 //! use std::time::{Duration, SystemTime};
@@ -15,9 +16,9 @@
 //! assert_eq!(hint.meters[0].remaining, Some(0));
 //! ```
 //!
-//! An [`Estimator`] says what a request will cost before it is sent, and learns from what it did cost.
+//! An [`Estimator`] estimates the tokens of a request before it is sent, and learns from the usage.
 //!
-//! Nothing here does I/O or reads a clock. No input makes it panic, and none makes it ask for a wait beyond
+//! The crate does no I/O and reads no clock. No input makes it panic or return a wait beyond
 //! [`WAIT_MAX`].
 
 #[cfg(doctest)]

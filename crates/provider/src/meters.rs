@@ -1,25 +1,26 @@
-//! How limits stand, from headers whose names say so in pieces.
+//! Limits from headers whose names have several parts.
 //!
-//! `x-ratelimit-remaining-tokens`, `anthropic-ratelimit-input-tokens-remaining`, `x-ratelimit-limit-req-minute` and
-//! `RateLimit-Reset` are one kind of header: somewhere after `ratelimit` stands what is said (limit, remaining or
-//! reset), and the rest of the name says of what.
+//! `x-ratelimit-remaining-tokens`, `anthropic-ratelimit-input-tokens-remaining`,
+//! `x-ratelimit-limit-req-minute` and `RateLimit-Reset` follow one scheme: somewhere after
+//! `ratelimit` the name has the attribute (limit, remaining or reset), and the rest of the name is
+//! the scope.
 
 use std::time::SystemTime;
 
 use crate::headers::Headers;
 use crate::{LimitReading, LimitUnit, fields, wait};
 
-/// How many limits a reply may tell of.
+/// The maximum number of limits in a reply.
 pub(crate) const METERS_MAX: usize = 16;
 
-/// No name of such a header is longer, in bytes.
+/// The maximum length of such a header's name, in bytes.
 const NAME_MAX: usize = 100;
 
-/// All limits that the headers tell of.
+/// Returns all limits in the headers.
 pub(crate) fn read(headers: Headers<'_>, sent_at: SystemTime) -> Vec<LimitReading> {
     let mut found: Vec<(String, LimitReading)> = Vec::new();
     for (name, value) in headers.iter() {
-        let Some((what, scope)) = parts(name) else { continue };
+        let Some((attribute, scope)) = split_name(name) else { continue };
         let Some(unit) = unit(&scope) else { continue };
         let at = match found.iter().position(|(known, _)| *known == scope) {
             Some(at) => at,
@@ -29,57 +30,57 @@ pub(crate) fn read(headers: Headers<'_>, sent_at: SystemTime) -> Vec<LimitReadin
             }
             None => continue,
         };
-        what.put(value, sent_at, &mut found[at].1);
+        attribute.set(value, sent_at, &mut found[at].1);
     }
     let mut meters: Vec<LimitReading> =
-        found.into_iter().map(|(_, meter)| meter).filter(LimitReading::says_something).collect();
+        found.into_iter().map(|(_, meter)| meter).filter(LimitReading::has_value).collect();
     meters.extend(fields::read(headers, sent_at));
     meters.truncate(METERS_MAX);
     meters
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum What {
+enum Attribute {
     Limit,
     Remaining,
     Reset,
 }
 
-impl What {
-    fn of(word: &str) -> Option<What> {
+impl Attribute {
+    fn of(word: &str) -> Option<Attribute> {
         Some(match word {
-            "limit" => What::Limit,
-            "remaining" => What::Remaining,
-            "reset" => What::Reset,
+            "limit" => Attribute::Limit,
+            "remaining" => Attribute::Remaining,
+            "reset" => Attribute::Reset,
             _ => return None,
         })
     }
 
-    /// What comes first counts: a proxy adds its own at the end.
-    fn put(self, value: &str, sent_at: SystemTime, meter: &mut LimitReading) {
+    /// Sets the attribute. The first header counts, because a proxy adds its own at the end.
+    fn set(self, value: &str, sent_at: SystemTime, meter: &mut LimitReading) {
         match self {
-            What::Limit => meter.limit = meter.limit.or_else(|| count(value)),
-            What::Remaining => meter.remaining = meter.remaining.or_else(|| count(value)),
-            What::Reset => meter.reset = meter.reset.or_else(|| wait::parse(value, sent_at)),
+            Attribute::Limit => meter.limit = meter.limit.or_else(|| count(value)),
+            Attribute::Remaining => meter.remaining = meter.remaining.or_else(|| count(value)),
+            Attribute::Reset => meter.reset = meter.reset.or_else(|| wait::parse(value, sent_at)),
         }
     }
 }
 
-/// What a header says, and of what.
-fn parts(name: &str) -> Option<(What, String)> {
+/// Returns the attribute and the scope of a header.
+fn split_name(name: &str) -> Option<(Attribute, String)> {
     if name.len() > NAME_MAX {
         return None;
     }
     let name = name.to_ascii_lowercase().replace('_', "-").replace("rate-limit", "ratelimit");
     let (_, rest) = name.split_once("ratelimit-")?;
     let mut words: Vec<&str> = rest.split('-').filter(|word| *word != "after").collect();
-    // The last word if that says it, as with Anthropic; else the first that does.
-    let at = words.iter().rposition(|word| What::of(word).is_some())?;
-    let what = What::of(words.remove(at))?;
-    Some((what, words.join("-")))
+    // The last part that is an attribute: Anthropic has it at the end, others at the start.
+    let at = words.iter().rposition(|word| Attribute::of(word).is_some())?;
+    let attribute = Attribute::of(words.remove(at))?;
+    Some((attribute, words.join("-")))
 }
 
-/// What is counted by a limit of that name; nothing if it is not of ours.
+/// Returns the unit of a limit with that scope; `None` for units that are not supported.
 pub(crate) fn unit(scope: &str) -> Option<LimitUnit> {
     let has = |part: &str| scope.contains(part);
     let tokens = has("token") || has("tpm");
@@ -93,12 +94,13 @@ pub(crate) fn unit(scope: &str) -> Option<LimitUnit> {
     })
 }
 
-/// A whole number; decimals are cut off, and what follows a comma or semicolon is about windows.
+/// Parses a whole number. Decimals are cut off, and text after a comma or semicolon is about
+/// windows.
 pub(crate) fn count(text: &str) -> Option<u64> {
     let text = text.split([',', ';']).next()?.trim();
     let (whole, decimals) = text.split_once('.').unwrap_or((text, "0"));
-    let digits = |it: &str| !it.is_empty() && it.bytes().all(|byte| byte.is_ascii_digit());
-    if digits(whole) && digits(decimals) { whole.parse().ok() } else { None }
+    let is_number = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    if is_number(whole) && is_number(decimals) { whole.parse().ok() } else { None }
 }
 
 #[cfg(test)]
@@ -119,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn headers_in_the_manner_of_openai_are_read() {
+    fn headers_in_the_style_of_openai_are_parsed() {
         let meters = read_all(&[
             ("x-ratelimit-limit-requests", "60"),
             ("x-ratelimit-limit-tokens", "150000"),
@@ -140,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn headers_in_the_manner_of_anthropic_are_read() {
+    fn headers_in_the_style_of_anthropic_are_parsed() {
         let meters = read_all(&[
             ("Anthropic-RateLimit-Requests-Limit", "50"),
             ("anthropic-ratelimit-requests-remaining", "49"),
@@ -162,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn headers_of_others_are_read_by_their_syntax() {
+    fn headers_of_other_providers_are_parsed() {
         let azure = read_all(&[("x-ratelimit-remaining-tokens", "9500"), ("x-ratelimit-reset-tokens", "7")]);
         let tokens = LimitReading::new(LimitUnit::Tokens).with_remaining(9_500);
         assert_eq!(azure, [tokens.with_reset(Duration::from_secs(7))]);
@@ -180,13 +182,13 @@ mod tests {
         let minute =
             read_all(&[("x-ratelimit-limit-req-minute", "60"), ("x-ratelimit-limit-tokens-minute", "5")]);
         assert_eq!(
-            minute.iter().map(|it| it.unit).collect::<Vec<_>>(),
+            minute.iter().map(|reading| reading.unit).collect::<Vec<_>>(),
             [LimitUnit::Requests, LimitUnit::Tokens]
         );
     }
 
     #[test]
-    fn what_is_no_number_or_not_ours_is_left_out() {
+    fn invalid_numbers_and_other_units_are_ignored() {
         let meters = read_all(&[
             ("x-ratelimit-limit-requests", "-5"),
             ("x-ratelimit-limit-tokens", "99999999999999999999"),

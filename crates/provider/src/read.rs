@@ -1,4 +1,4 @@
-//! From a reply to a hint.
+//! Conversion of a reply to a hint.
 
 use std::time::{Duration, SystemTime};
 
@@ -15,51 +15,67 @@ use crate::{Class, Failure, FatalKind, Hint, Response, Tokens, Until, wait};
 /// The zone whose midnight ends a day of Gemini's quotas.
 const GOOGLE_DAYS: &str = "America/Los_Angeles";
 
-/// The status of an error that came after a good one and does not tell its own.
+/// The status of an error that follows a status of success and does not name its own.
 const UNKNOWN: u16 = 0;
 
 /// Reads a reply.
 ///
-/// `now` is for dates; nothing else is read from a clock. Where the reply has a date of its own that is far from
-/// `now`, waits until a date are counted from that.
+/// `now` is used for dates; no clock is read. If the reply has a date that is far from `now`, waits
+/// until a date are relative to that date.
 ///
-/// A body may say more than the status: a call that was refused because money ran out comes with the same status as
-/// one that came too early, and a stream that began well may end in an error. Of all that is said the gravest counts.
-/// `x-should-retry` decides where nothing graver is said.
+/// A body may contain more than the status: a call that was denied because the account ran out of
+/// money has the same status as one that came too early, and a stream that started well may end in
+/// an error. The most severe cause counts. `x-should-retry` decides if there is no more severe
+/// cause.
+///
+/// ```
+/// use std::time::{Duration, SystemTime};
+/// use tollgate_provider::{Class, Response, read};
+///
+/// let reply = Response::new(429, &[("retry-after", "7")], b"");
+/// let hint = read(&reply, SystemTime::UNIX_EPOCH);
+/// assert_eq!((hint.class, hint.advice), (Class::Throttled, Some(Duration::from_secs(7))));
+/// ```
 #[must_use]
 pub fn read(response: &Response<'_>, now: SystemTime) -> Hint {
     let headers = Headers::new(response.headers);
     let sent_at = headers.sent_at(now);
-    let BodyFacts { fault, words, usage } = body::read(response.body);
+    let BodyFacts { error, text, usage } = body::read(response.body);
     let is_good = (200..300).contains(&response.status);
-    // Words in a good reply are no words about the call.
-    let fault = fault.or(words.filter(|_| !is_good));
-    let fault = match headers.get("x-amzn-errortype") {
-        Some(name) => Some(fault.unwrap_or_default().called(name)),
-        None => fault,
+    // Text in a successful reply is not about an error.
+    let error = error.or(text.filter(|_| !is_good));
+    let error = match headers.get("x-amzn-errortype") {
+        Some(name) => Some(error.unwrap_or_default().with_code(name)),
+        None => error,
     };
-    let status = match &fault {
-        Some(fault) if is_good => fault.status().unwrap_or(UNKNOWN),
+    let status = match &error {
+        Some(error) if is_good => error.status().unwrap_or(UNKNOWN),
         _ => response.status,
     };
-    let advice = headers.advice(sent_at).or_else(|| fault.as_ref()?.advice());
-    let class = class(status, fault.as_ref(), advice, sent_at);
-    let class = headers.should_retry().map_or(class, |should| retried(class, should));
+    let advice = headers.advice(sent_at).or_else(|| error.as_ref()?.advice());
+    let class = class(status, error.as_ref(), advice, sent_at);
+    let class = headers.should_retry().map_or(class, |should| with_should_retry(class, should));
     let class = by_our_clock(class, sent_at, now);
     let mut meters = meters::read(headers, sent_at);
-    meters.extend(fault.iter().flat_map(BodyError::meters));
+    meters.extend(error.iter().flat_map(BodyError::meters));
     meters.truncate(METERS_MAX);
-    let reason = if class == Class::Ok { None } else { fault.as_ref().and_then(BodyError::reason) };
+    let reason = if class == Class::Ok { None } else { error.as_ref().and_then(BodyError::reason) };
     Hint {
         class,
         advice: advice.filter(|_| class != Class::Ok),
         meters,
-        usage: usage.or(counted(headers)),
+        usage: usage.or(bedrock_usage(headers)),
         reason,
     }
 }
 
-/// As [`read`], for a call that got no reply.
+/// Returns the hint for a call that got no reply.
+///
+/// ```
+/// use tollgate_provider::{Class, Failure, read_failure};
+///
+/// assert_eq!(read_failure(Failure::Timeout).class, Class::Transient);
+/// ```
 #[must_use]
 pub fn read_failure(kind: Failure) -> Hint {
     let class = match kind {
@@ -69,22 +85,23 @@ pub fn read_failure(kind: Failure) -> Hint {
     Hint::of(class).with_reason(kind.as_str())
 }
 
-/// What a status and the names of an error amount to.
-fn class(status: u16, fault: Option<&BodyError>, advice: Option<Duration>, sent_at: SystemTime) -> Class {
+/// Returns the class of a status and an error.
+fn class(status: u16, error: Option<&BodyError>, advice: Option<Duration>, sent_at: SystemTime) -> Class {
     let by_status = by_status(status, advice);
     let refusal = matches!(by_status, Class::Fatal(_)) || status == UNKNOWN;
-    let Some(cause) = fault.and_then(BodyError::cause) else { return by_status };
+    let Some(cause) = error.and_then(BodyError::cause) else { return by_status };
     match cause {
         Cause::ExhaustedThisMonth => Class::Exhausted { until: next_month(sent_at) },
         Cause::ExhaustedToday => Class::Exhausted { until: google_midnight(sent_at) },
-        Cause::Exhausted => Class::Exhausted { until: said_until(fault, sent_at) },
+        Cause::Exhausted => Class::Exhausted { until: regained_at(error, sent_at) },
         Cause::TooLarge => Class::Fatal(FatalKind::TooLarge),
         Cause::Overloaded => Class::Overloaded,
         Cause::Throttled => Class::Throttled,
         Cause::Transient if !matches!(status, 401 | 403 | 429) => Class::Transient,
-        // A failure of the provider's may be about a key of its own, and that must not end the scope.
+        // The provider's own infrastructure may fail with an authentication error, which must not
+        // end the scope.
         Cause::Auth if refusal => Class::Fatal(FatalKind::Auth),
-        // A model that an account may not use says nothing about others.
+        // A model that an account may not use has no meaning for others.
         Cause::Request if status == UNKNOWN || status == 403 => Class::Fatal(FatalKind::Request),
         Cause::Transient | Cause::Auth | Cause::Request => by_status,
     }
@@ -98,7 +115,7 @@ fn by_status(status: u16, advice: Option<Duration>) -> Class {
         408 | 409 | 425 | 499 => Class::Transient,
         413 => Class::Fatal(FatalKind::TooLarge),
         429 => Class::Throttled,
-        // Capacity of a tier is gone for the moment, as Groq has it.
+        // The capacity of a tier is used up for the moment (Groq).
         498 | 529 => Class::Overloaded,
         501 | 505 => Class::Fatal(FatalKind::Request),
         503 if advice.is_some() => Class::Overloaded,
@@ -107,8 +124,8 @@ fn by_status(status: u16, advice: Option<Duration>) -> Class {
     }
 }
 
-/// What becomes of a class where the provider says whether it wants to see the call again.
-fn retried(class: Class, should: bool) -> Class {
+/// Adjusts a class if the provider reports whether it wants a retry.
+fn with_should_retry(class: Class, should: bool) -> Class {
     match class {
         Class::Ok | Class::Exhausted { .. } | Class::Fatal(FatalKind::TooLarge) => class,
         Class::Fatal(_) if should => Class::Transient,
@@ -118,7 +135,7 @@ fn retried(class: Class, should: bool) -> Class {
     }
 }
 
-/// The same with times by our clock, where that of the provider is another.
+/// Converts times from the provider's clock to ours, if they differ.
 fn by_our_clock(class: Class, sent_at: SystemTime, now: SystemTime) -> Class {
     match class {
         Class::Exhausted { until: Some(until) } if sent_at != now => {
@@ -128,16 +145,16 @@ fn by_our_clock(class: Class, sent_at: SystemTime, now: SystemTime) -> Class {
     }
 }
 
-/// What Bedrock says in headers that the call used.
-fn counted(headers: Headers<'_>) -> Option<Tokens> {
+/// Returns the usage in Bedrock's headers.
+fn bedrock_usage(headers: Headers<'_>) -> Option<Tokens> {
     let count = |name: &str| headers.get(name).and_then(meters::count);
     let input = count("x-amzn-bedrock-input-token-count");
     let output = count("x-amzn-bedrock-output-token-count");
     input.or(output).map(|_| Tokens::new(input.unwrap_or(0), output.unwrap_or(0)))
 }
 
-fn said_until(fault: Option<&BodyError>, now: SystemTime) -> Option<Until> {
-    let time = fault?.access_again()?;
+fn regained_at(error: Option<&BodyError>, now: SystemTime) -> Option<Until> {
+    let time = error?.access_again()?;
     wait::from(time, now).map(|_| Until::at(time))
 }
 

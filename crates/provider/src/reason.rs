@@ -1,17 +1,18 @@
-//! A provider's own words, fit to be shown: on one line, not too long, and with no key in them.
+//! Reasons: a provider's message, fit to be shown: on one line, not too long, and without keys.
 
 use crate::REASON_MAX;
 
-/// What stands for a word that looks like a key.
+/// Replaces a word that looks like a key.
 const HIDDEN: &str = "***";
 
-/// Runs of letters and digits mixed, this long, are taken for keys. Names of models and dates have shorter ones.
+/// The minimum length of a mixed run of letters and digits that is taken for a key. Names of models
+/// and dates have shorter ones.
 const SECRET_MIN: usize = 20;
 
-/// Keys begin like this.
+/// Prefixes of keys.
 const PREFIXES: [&str; 9] = ["sk-", "sk_", "pk-", "gsk_", "xai-", "AIza", "AKIA", "ASIA", "eyJ"];
 
-/// The words, if there are any.
+/// Returns the message, or `None` if it is empty.
 pub(crate) fn shown(text: &str) -> Option<String> {
     let mut shown = String::new();
     let mut chars = 0;
@@ -31,10 +32,10 @@ pub(crate) fn shown(text: &str) -> Option<String> {
             break;
         }
     }
-    Some(shown).filter(|it| !it.is_empty())
+    Some(shown).filter(|text| !text.is_empty())
 }
 
-/// A word with everything hidden in it that may be a key.
+/// Returns the word with everything replaced that may be a key.
 fn without_keys(word: &str) -> String {
     let is_key_char = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '*');
     let mut out = String::new();
@@ -67,7 +68,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn keys_are_hidden_and_other_words_stay() {
+    fn keys_are_hidden_and_other_words_are_kept() {
         let table = [
             ("Incorrect API key provided: sk-abcde12345XYZ. Look", "Incorrect API key provided: ***. Look"),
             ("key=AIzaSyA1234567890, sent", "key=***, sent"),
@@ -87,7 +88,7 @@ mod tests {
     }
 
     #[test]
-    fn long_words_are_cut() {
+    fn long_messages_are_cut() {
         let text = shown(&"é".repeat(10_000)).unwrap();
         assert_eq!(text.chars().count(), REASON_MAX);
         let text = shown(&"word ".repeat(10_000)).unwrap();

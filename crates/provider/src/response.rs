@@ -1,18 +1,28 @@
-//! What comes back of a call: a reply, or none.
+//! Results of a call: a reply, or a failure.
 
-/// A reply of a provider, as it came.
+/// A provider's reply.
+///
+/// ```
+/// use std::time::SystemTime;
+/// use tollgate_provider::{Class, Response, read};
+///
+/// let headers = [("content-type", "application/json")];
+/// let reply = Response::new(200, &headers, br#"{"usage":{"prompt_tokens":3}}"#);
+/// let hint = read(&reply, SystemTime::UNIX_EPOCH);
+/// assert_eq!((hint.class, hint.usage.map(|usage| usage.input)), (Class::Ok, Some(3)));
+/// ```
 #[derive(Clone, Copy, Debug)]
 pub struct Response<'a> {
-    /// The status of HTTP.
+    /// The HTTP status.
     pub status: u16,
-    /// Names and values. Names may be in any case.
+    /// The names and values of the headers. Names may be in any case.
     pub headers: &'a [(&'a str, &'a str)],
-    /// The body, or as much of it as came. Of a stream, all events so far.
+    /// The body, or as much of it as was received. For a stream, all events so far.
     pub body: &'a [u8],
 }
 
 impl<'a> Response<'a> {
-    /// A reply of these parts.
+    /// Creates a reply.
     #[must_use]
     pub fn new(status: u16, headers: &'a [(&'a str, &'a str)], body: &'a [u8]) -> Self {
         Self { status, headers, body }
@@ -20,21 +30,28 @@ impl<'a> Response<'a> {
 }
 
 /// Why a call got no reply.
+///
+/// ```
+/// use tollgate_provider::{Failure, read_failure};
+///
+/// let hint = read_failure(Failure::Connection);
+/// assert_eq!(hint.reason.as_deref(), Some(Failure::Connection.as_str()));
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Failure {
-    /// No reply within the time that the caller gives one.
+    /// The reply did not arrive before the caller's timeout.
     Timeout,
-    /// No connection, or it was lost before the reply was complete.
+    /// The connection failed, or was lost before the reply was complete.
     Connection,
-    /// The address has no host, or its certificate is not trusted: no call to it will go through.
+    /// The host does not exist, or its certificate is not trusted: no call to it succeeds.
     Address,
-    /// The request could not be sent as it is.
+    /// The request could not be sent.
     Request,
 }
 
 impl Failure {
-    /// What is said of it where people read.
+    /// Describes the failure for users.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {

@@ -1,10 +1,10 @@
-//! What a call used, as the providers report it.
+//! Usage of a call, as the providers report it.
 
 use serde_json::Value;
 
 use crate::Tokens;
 
-/// Counts as they come in; in a stream, later ones are higher and stand for all before.
+/// The highest counts so far; in a stream, later counts include the earlier ones.
 #[derive(Default)]
 pub(crate) struct TokenCounts {
     input: Option<u64>,
@@ -13,12 +13,12 @@ pub(crate) struct TokenCounts {
 }
 
 impl TokenCounts {
-    /// Takes up a `usage` of OpenAI, Anthropic or Bedrock, or a `usageMetadata` of Gemini.
+    /// Adds a `usage` of OpenAI, Anthropic or Bedrock, or a `usageMetadata` of Gemini.
     pub(crate) fn add(&mut self, usage: &Value) {
         let count = |name: &str| usage.get(name).and_then(Value::as_u64);
         let sum = |names: &[&str]| names.iter().filter_map(|name| count(name)).reduce(u64::saturating_add);
         let first = |names: &[&str]| names.iter().find_map(|name| count(name));
-        // What Anthropic reads from its cache counts against no limit, what it writes there does.
+        // Anthropic's cache reads count against no limit, its cache writes do.
         let input = first(&["prompt_tokens", "promptTokenCount", "inputTokens", "inputTokenCount"])
             .or_else(|| sum(&["input_tokens", "cache_creation_input_tokens"]));
         let output = first(&["completion_tokens", "outputTokens", "outputTokenCount", "output_tokens"])
@@ -28,7 +28,7 @@ impl TokenCounts {
         self.total = self.total.max(first(&["total_tokens", "totalTokenCount", "totalTokens"]));
     }
 
-    /// What it comes to, if anything was said.
+    /// Returns the tokens, if there were any counts.
     pub(crate) fn tokens(&self) -> Option<Tokens> {
         self.input.or(self.output).or(self.total)?;
         let parts = Tokens::new(self.input.unwrap_or(0), self.output.unwrap_or(0));

@@ -1,8 +1,8 @@
-//! How long to wait, however it is written.
+//! Waits in all their formats.
 //!
-//! `1s`, `6m0s`, `2m59.56s`, `12ms`, `7`, `0.5`, `1700000000`, `2026-11-15T12:00:00Z` and
-//! `Sun, 15 Nov 2026 12:00:00 GMT` are all in use, some of them in headers of the same name. What is not one of
-//! these, or longer than [`WAIT_MAX`], counts as not said.
+//! `1s`, `6m0s`, `2m59.56s`, `12ms`, `7`, `0.5`, `1700000000`, `2026-11-15T12:00:00Z` and `Sun, 15
+//! Nov 2026 12:00:00 GMT` are all in use, some of them in headers of the same name. Anything else,
+//! and waits longer than [`WAIT_MAX`], are ignored.
 
 use std::time::{Duration, SystemTime};
 
@@ -14,19 +14,19 @@ use jiff::tz::TimeZone;
 
 use crate::WAIT_MAX;
 
-/// No way to write a time is longer than this, in bytes.
+/// The maximum length of a time in any format, in bytes.
 const TEXT_MAX: usize = 64;
 
-/// How far back a date may lie and still mean "now": the clocks of two hosts differ, and replies take their time.
+/// How far in the past a date may be to mean "now": clocks of hosts differ, and replies take time.
 const PAST_MAX: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// Whole numbers from here on are seconds, milliseconds or microseconds since 1970, and below they are seconds to wait.
-/// [`WAIT_MAX`] lies below, so nothing is ambiguous.
+/// Whole numbers from here on are seconds, milliseconds or microseconds since 1970; smaller ones
+/// are seconds to wait. [`WAIT_MAX`] is smaller, so there is no ambiguity.
 const EPOCH_SECONDS_MIN: u64 = 1_000_000_000;
 
 const NANOS_IN_SECOND: u128 = 1_000_000_000;
 
-/// The wait that a text says, as seen at `now`.
+/// Parses a wait, relative to `now`.
 pub(crate) fn parse(text: &str, now: SystemTime) -> Option<Duration> {
     let text = text.trim();
     if text.is_empty() || text.len() > TEXT_MAX {
@@ -38,7 +38,7 @@ pub(crate) fn parse(text: &str, now: SystemTime) -> Option<Duration> {
     units(text).or_else(|| from(date(text)?, now))
 }
 
-/// The wait of a number of milliseconds.
+/// Parses a wait in milliseconds.
 pub(crate) fn parse_ms(text: &str) -> Option<Duration> {
     let text = text.trim();
     match Decimal::split(text)? {
@@ -47,11 +47,11 @@ pub(crate) fn parse_ms(text: &str) -> Option<Duration> {
     }
 }
 
-/// The wait that a sentence asks for: "Please try again in 6m0s.", "Please retry after 7 seconds."
+/// Finds the wait in a sentence: "Please try again in 6m0s.", "Please retry after 7 seconds."
 pub(crate) fn in_sentence(text: &str) -> Option<Duration> {
-    const MARKS: [&str; 4] = ["try again in ", "retry after ", "retry in ", "try again after "];
+    const PHRASES: [&str; 4] = ["try again in ", "retry after ", "retry in ", "try again after "];
     let lower = text.to_ascii_lowercase();
-    let after = MARKS.iter().find_map(|mark| lower.find(mark).map(|at| &lower[at + mark.len()..]))?;
+    let after = PHRASES.iter().find_map(|phrase| lower.find(phrase).map(|at| &lower[at + phrase.len()..]))?;
     let mut words = after.split_whitespace();
     let first = words.next()?.trim_end_matches(['.', ',', ';', '!', ')']);
     if first.len() > TEXT_MAX {
@@ -60,22 +60,22 @@ pub(crate) fn in_sentence(text: &str) -> Option<Duration> {
     match Decimal::split(first)? {
         (number, "") => {
             let unit = words.next()?.trim_end_matches(['.', ',', ';', '!', ')']);
-            number.times(unit_nanos(unit.strip_suffix('s').filter(|it| it.len() > 2).unwrap_or(unit))?)
+            number.times(unit_nanos(unit.strip_suffix('s').filter(|unit| unit.len() > 2).unwrap_or(unit))?)
         }
         _ => units(first),
     }
 }
 
-/// How long it is from `now` until a time: nothing if that is just over.
+/// Returns the time from `now` until `time`: zero if it has just passed.
 pub(crate) fn from(time: SystemTime, now: SystemTime) -> Option<Duration> {
     match time.duration_since(now) {
-        Ok(wait) => believed(wait),
+        Ok(wait) => bounded(wait),
         Err(past) if past.duration() <= PAST_MAX => Some(Duration::ZERO),
         Err(_) => None,
     }
 }
 
-/// A date as HTTP or RFC 3339 write it.
+/// Parses a date in the format of HTTP or RFC 3339.
 pub(crate) fn date(text: &str) -> Option<SystemTime> {
     let text = text.trim();
     if text.len() > TEXT_MAX {
@@ -87,17 +87,17 @@ pub(crate) fn date(text: &str) -> Option<SystemTime> {
     Some(SystemTime::from(stamp))
 }
 
-/// The two earlier ways to write a date, which HTTP still has clients read.
+/// Parses the two obsolete formats of dates that HTTP clients must still accept.
 fn old_http_date(text: &str) -> Option<DateTime> {
     const FORMS: [&str; 2] = ["%A, %d-%b-%y %H:%M:%S GMT", "%a %b %e %H:%M:%S %Y"];
     FORMS.iter().find_map(|form| BrokenDownTime::parse(form, text).ok()?.to_datetime().ok())
 }
 
-fn believed(wait: Duration) -> Option<Duration> {
+fn bounded(wait: Duration) -> Option<Duration> {
     (wait <= WAIT_MAX).then_some(wait)
 }
 
-/// Numbers with units, one after the other: `1h2m3.5s`.
+/// Parses numbers with units: `1h2m3.5s`.
 fn units(text: &str) -> Option<Duration> {
     let mut rest = text;
     let mut sum = Duration::ZERO;
@@ -108,7 +108,7 @@ fn units(text: &str) -> Option<Duration> {
         sum = sum.checked_add(number.times(unit_nanos(unit)?)?)?;
         rest = tail;
     }
-    believed(sum)
+    bounded(sum)
 }
 
 fn unit_nanos(unit: &str) -> Option<u128> {
@@ -124,14 +124,14 @@ fn unit_nanos(unit: &str) -> Option<u128> {
     })
 }
 
-/// A number with up to nine decimals, counted in billionths. Further decimals are cut off.
+/// A number with up to nine decimals, in billionths. Further decimals are cut off.
 #[derive(Clone, Copy)]
 struct Decimal {
     billionths: u128,
 }
 
 impl Decimal {
-    /// The number that a text begins with, and what comes after.
+    /// Parses the number at the start of a text, and returns the rest.
     fn split(text: &str) -> Option<(Decimal, &str)> {
         let (whole, rest) = digits(text);
         if whole.is_empty() {
@@ -139,7 +139,7 @@ impl Decimal {
         }
         let (decimals, rest) = match rest.strip_prefix('.').map(digits) {
             Some(("", _)) => return None,
-            Some(it) => it,
+            Some(split) => split,
             None => ("", rest),
         };
         let whole: u64 = whole.parse().ok()?;
@@ -148,12 +148,12 @@ impl Decimal {
         Some((Decimal { billionths: u128::from(whole) * NANOS_IN_SECOND + u128::from(billionths) }, rest))
     }
 
-    /// As many units of so many nanoseconds each.
+    /// Returns the product with a unit of `nanos` nanoseconds.
     fn times(self, nanos: u128) -> Option<Duration> {
         let sum = self.billionths.checked_mul(nanos)? / NANOS_IN_SECOND;
         let seconds = u64::try_from(sum / NANOS_IN_SECOND).ok()?;
         let rest = u32::try_from(sum % NANOS_IN_SECOND).ok()?;
-        believed(Duration::new(seconds, rest))
+        bounded(Duration::new(seconds, rest))
     }
 
     fn seconds_or_epoch(self, now: SystemTime) -> Option<Duration> {
@@ -185,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn a_wait_is_read_however_it_is_written() {
+    fn a_wait_is_parsed_in_every_format() {
         let table = [
             ("1s", 1_000),
             ("6m0s", 360_000),
@@ -210,13 +210,13 @@ mod tests {
             ("Sun, 15 Nov 2026 11:59:00 GMT", 0),
         ];
         for (text, ms) in table {
-            let read = parse(text, noon()).map(|it| it.as_millis());
+            let read = parse(text, noon()).map(|wait| wait.as_millis());
             assert_eq!(read, Some(ms), "{text:?}");
         }
     }
 
     #[test]
-    fn nonsense_is_no_wait() {
+    fn invalid_waits_are_ignored() {
         let long = "9".repeat(1_000);
         let table = [
             "",
@@ -250,7 +250,7 @@ mod tests {
     }
 
     #[test]
-    fn sentences_ask_for_waits() {
+    fn waits_are_found_in_sentences() {
         let table = [
             ("Rate limit reached. Please try again in 6m0s. Visit us.", Some(360_000)),
             ("Please try again in 120ms.", Some(120)),
@@ -263,12 +263,12 @@ mod tests {
             ("try again in 5 apples", None),
         ];
         for (text, ms) in table {
-            assert_eq!(in_sentence(text).map(|it| it.as_millis()), ms, "{text:?}");
+            assert_eq!(in_sentence(text).map(|wait| wait.as_millis()), ms, "{text:?}");
         }
     }
 
     #[test]
-    fn milliseconds_are_read() {
+    fn milliseconds_are_parsed() {
         assert_eq!(parse_ms("1500"), Some(Duration::from_millis(1_500)));
         assert_eq!(parse_ms("0.5"), Some(Duration::from_micros(500)));
         assert_eq!(parse_ms("1s"), None);

@@ -14,7 +14,7 @@ fn chat(model: &str, words: usize, max_tokens: Option<u64>) -> Value {
 }
 
 #[test]
-fn what_is_not_learned_yet_is_counted_and_the_answer_is_as_long_as_it_may_be() {
+fn before_anything_is_learned_the_estimate_is_the_count_and_the_maximum_output() {
     let estimator = Estimator::new();
     let estimate = estimator.estimate(&chat("m", 400, Some(64)));
     assert_eq!((estimate.input, estimate.output, estimate.output_max), (507, 64, Some(64)));
@@ -23,7 +23,7 @@ fn what_is_not_learned_yet_is_counted_and_the_answer_is_as_long_as_it_may_be() {
 }
 
 #[test]
-fn a_model_that_uses_twice_as_much_is_estimated_twice_as_high() {
+fn a_model_that_uses_twice_the_count_is_estimated_at_twice_the_count() {
     let estimator = Estimator::new();
     for words in 1..=100 {
         let estimate = estimator.estimate(&chat("heavy", words, Some(4_000)));
@@ -31,22 +31,23 @@ fn a_model_that_uses_twice_as_much_is_estimated_twice_as_high() {
         estimator.learn(&estimate, Tokens::new(2 * counted, 100));
     }
     let estimate = estimator.estimate(&chat("heavy", 400, Some(4_000)));
-    // To one part in sixteen, and never below.
+    // The histogram is exact to one part in sixteen, and never too low.
     assert!((2 * 507..=2 * 507 * 17 / 16).contains(&estimate.input), "{estimate:?}");
     assert!((100..=106).contains(&estimate.output), "{estimate:?}");
     assert_eq!(estimate.output_max, Some(4_000));
-    assert_eq!(estimator.estimate(&chat("heavy", 400, Some(50))).output, 50, "never above what is allowed");
-    assert_eq!(estimator.estimate(&chat("light", 400, Some(64))).input, 507, "others have learned nothing");
+    assert_eq!(estimator.estimate(&chat("heavy", 400, Some(50))).output, 50, "at most the maximum");
+    assert_eq!(estimator.estimate(&chat("light", 400, Some(64))).input, 507, "other models are unaffected");
 }
 
 #[test]
-fn an_estimate_covers_as_many_calls_as_it_is_told_to() {
+fn an_estimate_covers_the_configured_share_of_calls() {
     let covered = |permille: u16| {
         let estimator = Estimator::new().covering(permille);
         let mut high_enough = 0;
         for call in 0..2_000_u64 {
             let estimate = estimator.estimate(&chat("m", 40, None));
-            // From half to one and a half of what is counted, all equally often, in no order.
+            // The usage is spread evenly from half to one and a half of the count, in a scattered
+            // order.
             let used = Tokens::new(28 + call * 31 % 58, 1 + call * 7 % 100);
             high_enough += u64::from(call >= 1_000 && estimate.input >= used.input);
             estimator.learn(&estimate, used);
@@ -59,7 +60,7 @@ fn an_estimate_covers_as_many_calls_as_it_is_told_to() {
 }
 
 #[test]
-fn waste_and_overshoot_are_told_apart() {
+fn waste_and_overshoot_are_counted_separately() {
     let estimator = Estimator::new();
     let estimate = estimator.estimate(&chat("m", 400, Some(64)));
     estimator.learn(&estimate, Tokens::new(500, 20));
@@ -71,7 +72,7 @@ fn waste_and_overshoot_are_told_apart() {
 }
 
 #[test]
-fn models_beyond_the_bound_are_learned_together() {
+fn models_beyond_the_bound_share_one_entry() {
     let estimator = Estimator::new();
     for number in 0..10_000 {
         let estimate = estimator.estimate(&chat(&format!("model-{number}"), 10, None));
@@ -79,12 +80,12 @@ fn models_beyond_the_bound_are_learned_together() {
     }
     assert_eq!(estimator.accuracy_by_model().len(), MODELS_MAX + 1);
     assert_eq!(estimator.accuracy().calls, 10_000);
-    let stranger = estimator.estimate(&chat("model-never-seen", 10, None));
-    assert_eq!(stranger.output, 7);
+    let unseen = estimator.estimate(&chat("model-never-seen", 10, None));
+    assert_eq!(unseen.output, 7);
 }
 
 #[test]
-fn embeddings_expect_no_answer_and_teach_none() {
+fn embeddings_have_no_answer_in_estimates_and_statistics() {
     let estimator = Estimator::new();
     let request = json!({"model": "text-embedding-3-large", "input": "word ".repeat(40)});
     for _ in 0..20 {
@@ -96,7 +97,7 @@ fn embeddings_expect_no_answer_and_teach_none() {
 }
 
 #[test]
-fn the_model_may_be_named_beside_the_request_and_the_body_may_be_anything() {
+fn the_model_may_be_given_separately_and_the_body_may_be_any_bytes() {
     let estimator = Estimator::new();
     let gemini = json!({"contents": [{"role": "user", "parts": [{"text": "word ".repeat(40)}]}]});
     let estimate = estimator.estimate_for("gemini-2.5-flash", &gemini);
@@ -140,7 +141,7 @@ fn any_json() -> impl Strategy<Value = Value> {
     leaf.prop_recursive(6, 60, 8, move |inner| {
         let pair = (prop::sample::select(keys.to_vec()).prop_map(str::to_owned), inner.clone());
         prop_oneof![
-            prop::collection::vec(pair, 0..8).prop_map(|it| Value::Object(it.into_iter().collect())),
+            prop::collection::vec(pair, 0..8).prop_map(|pairs| Value::Object(pairs.into_iter().collect())),
             prop::collection::vec(inner, 0..6).prop_map(Value::from),
         ]
     })

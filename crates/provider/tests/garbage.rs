@@ -1,4 +1,4 @@
-//! Whatever comes in: no panic, no absurd wait, nothing without a bound.
+//! Arbitrary input: no panic, no absurd wait, nothing without a bound.
 
 use std::time::{Duration, SystemTime};
 
@@ -8,9 +8,12 @@ use tollgate_provider::{Class, Hint, REASON_MAX, Response, WAIT_MAX, read};
 fn check(hint: &Hint, now: SystemTime) {
     assert!(hint.advice.is_none_or(|wait| wait <= WAIT_MAX), "{hint:?}");
     assert!(
-        hint.meters.len() <= 16 && hint.meters.iter().all(|it| it.reset.is_none_or(|wait| wait <= WAIT_MAX))
+        hint.meters.len() <= 16
+            && hint.meters.iter().all(|reading| reading.reset.is_none_or(|wait| wait <= WAIT_MAX))
     );
-    assert!(hint.reason.as_ref().is_none_or(|it| it.chars().count() <= REASON_MAX && !it.contains('\n')));
+    assert!(
+        hint.reason.as_ref().is_none_or(|text| text.chars().count() <= REASON_MAX && !text.contains('\n'))
+    );
     if let Class::Exhausted { until: Some(until) } = hint.class {
         assert!(until.wait(now) <= WAIT_MAX);
     }
@@ -40,8 +43,8 @@ fn names() -> impl Strategy<Value = String> {
 fn values() -> impl Strategy<Value = String> {
     prop_oneof![
         any::<String>(),
-        any::<i128>().prop_map(|it| it.to_string()),
-        any::<f64>().prop_map(|it| it.to_string()),
+        any::<i128>().prop_map(|number| number.to_string()),
+        any::<f64>().prop_map(|number| number.to_string()),
         "[0-9]{1,25}(ns|us|ms|s|m|h|d){0,2}",
         "([0-9]{1,22}(\\.[0-9]{0,22})?[a-zµ]{1,2}){1,4}",
         "[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}(Z|[+-][0-9]{2}:[0-9]{2})",
@@ -53,9 +56,9 @@ fn values() -> impl Strategy<Value = String> {
 fn bodies() -> impl Strategy<Value = Vec<u8>> {
     let leaf = prop_oneof![
         Just("null".to_owned()),
-        any::<i64>().prop_map(|it| it.to_string()),
-        any::<f32>().prop_map(|it| it.to_string()),
-        any::<String>().prop_map(|it| serde_json::Value::String(it).to_string()),
+        any::<i64>().prop_map(|number| number.to_string()),
+        any::<f32>().prop_map(|number| number.to_string()),
+        any::<String>().prop_map(|text| serde_json::Value::String(text).to_string()),
         Just("\"insufficient_quota\"".to_owned()),
         Just("\"Please try again in 99999999999999999999s\"".to_owned()),
         Just("\"You will regain access on 9999-99-99 at 99:99\"".to_owned()),
@@ -76,17 +79,17 @@ fn bodies() -> impl Strategy<Value = Vec<u8>> {
     let json = leaf.prop_recursive(6, 40, 6, move |inner| {
         let pair = (prop::sample::select(keys.to_vec()), inner.clone());
         prop_oneof![
-            prop::collection::vec(pair, 0..6).prop_map(|it| format!(
+            prop::collection::vec(pair, 0..6).prop_map(|pairs| format!(
                 "{{{}}}",
-                it.iter().map(|(k, v)| format!("\"{k}\":{v}")).collect::<Vec<_>>().join(",")
+                pairs.iter().map(|(k, v)| format!("\"{k}\":{v}")).collect::<Vec<_>>().join(",")
             )),
-            prop::collection::vec(inner, 0..4).prop_map(|it| format!("[{}]", it.join(","))),
+            prop::collection::vec(inner, 0..4).prop_map(|values| format!("[{}]", values.join(","))),
         ]
     });
     prop_oneof![
         prop::collection::vec(any::<u8>(), 0..300),
         json.clone().prop_map(String::into_bytes),
-        json.prop_map(|it| format!("event: error\ndata: {it}\n\n").into_bytes()),
+        json.prop_map(|json| format!("event: error\ndata: {json}\n\n").into_bytes()),
     ]
 }
 
@@ -94,7 +97,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(2_000))]
 
     #[test]
-    fn any_reply_is_read_to_something_sane(
+    fn any_reply_yields_a_bounded_hint(
         status in prop_oneof![any::<u16>(), Just(200), Just(429), Just(503)],
         headers in prop::collection::vec((names(), values()), 0..12),
         body in bodies(),
@@ -107,7 +110,7 @@ proptest! {
     }
 
     #[test]
-    fn a_wait_that_was_written_is_the_wait_that_is_read(ms in 0..2_678_400_000_u64) {
+    fn a_wait_is_parsed_as_it_was_formatted(ms in 0..2_678_400_000_u64) {
         let whole = Duration::from_millis(ms);
         let (seconds, rest) = (ms / 1_000, ms % 1_000);
         let forms = [
@@ -125,7 +128,7 @@ proptest! {
 }
 
 #[test]
-fn more_than_anybody_sends_is_cut_off_and_not_followed() {
+fn oversized_input_is_cut_off() {
     let many: Vec<(String, String)> =
         (0..100_000).map(|n| (format!("x-ratelimit-limit-{n}-tokens"), n.to_string())).collect();
     let headers: Vec<(&str, &str)> =

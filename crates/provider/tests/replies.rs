@@ -1,4 +1,4 @@
-//! Replies in the forms that providers document, and what is read from them.
+//! Replies in the formats that providers document, and their hints.
 
 use std::time::{Duration, SystemTime};
 
@@ -28,7 +28,7 @@ const TOO_LARGE: Class = Class::Fatal(FatalKind::TooLarge);
 const EXHAUSTED: Class = Class::Exhausted { until: None };
 
 #[test]
-fn openai_says_how_its_limits_stand_with_every_reply() {
+fn every_reply_of_openai_has_the_state_of_its_limits() {
     let headers = [
         ("x-ratelimit-limit-requests", "5000"),
         ("x-ratelimit-remaining-requests", "4999"),
@@ -48,19 +48,19 @@ fn openai_says_how_its_limits_stand_with_every_reply() {
 }
 
 #[test]
-fn openai_throttles_in_headers_or_in_words() {
+fn openai_throttles_in_headers_or_in_the_message() {
     let body = r#"{"error":{"message":"Rate limit reached for gpt-4o in organization org-a1B2c3D4e5F6g7H8i9J0k1 on requests per min (RPM): Limit 3, Used 3, Requested 1. Please try again in 20s.","type":"requests","param":null,"code":"rate_limit_exceeded"}}"#;
     let by_header = hint(429, &[("retry-after-ms", "1500"), ("retry-after", "2")], body);
     assert_eq!(by_header.class, Class::Throttled);
     assert_eq!(by_header.advice, Some(Duration::from_millis(1_500)));
-    let by_words = hint(429, &[], body);
-    assert_eq!(by_words.advice, Some(Duration::from_secs(20)));
-    let reason = by_words.reason.unwrap();
+    let by_message = hint(429, &[], body);
+    assert_eq!(by_message.advice, Some(Duration::from_secs(20)));
+    let reason = by_message.reason.unwrap();
     assert!(reason.starts_with("Rate limit reached for gpt-4o") && !reason.contains("a1B2"), "{reason}");
 }
 
 #[test]
-fn money_that_ran_out_is_told_from_a_call_that_came_too_early() {
+fn an_exhausted_account_differs_from_a_call_that_came_too_early() {
     let codes = [
         "insufficient_quota",
         "credit_balance_exhausted",
@@ -72,8 +72,8 @@ fn money_that_ran_out_is_told_from_a_call_that_came_too_early() {
     for code in codes {
         let body = format!(r#"{{"error":{{"message":"No.","type":"insufficient_quota","code":"{code}"}}}}"#);
         assert_eq!(class(429, &body), EXHAUSTED, "{code}");
-        let insists = [("x-should-retry", "true"), ("retry-after", "1")];
-        assert_eq!(hint(429, &insists, &body).class, EXHAUSTED, "{code}");
+        let retry = [("x-should-retry", "true"), ("retry-after", "1")];
+        assert_eq!(hint(429, &retry, &body).class, EXHAUSTED, "{code}");
     }
     assert_eq!(class(402, "{}"), EXHAUSTED);
     let balance = r#"{"type":"error","error":{"type":"invalid_request_error","message":"Your credit balance is too low to access the API."}}"#;
@@ -81,7 +81,7 @@ fn money_that_ran_out_is_told_from_a_call_that_came_too_early() {
 }
 
 #[test]
-fn a_request_larger_than_its_limit_is_not_tried_again() {
+fn a_request_larger_than_its_limit_is_not_retried() {
     let openai = r#"{"error":{"message":"Request too large for gpt-4o on tokens per min (TPM): Limit 30000, Requested 40000.","type":"tokens","code":"rate_limit_exceeded"}}"#;
     let unnamed = r#"{"error":{"message":"on tokens per min (TPM): Limit 30000, Requested 40000.","code":"rate_limit_exceeded"}}"#;
     let context = r#"{"error":{"message":"This model's maximum context length is 8192 tokens.","type":"invalid_request_error","code":"context_length_exceeded"}}"#;
@@ -140,15 +140,15 @@ fn anthropic_s_spend_cap_ends_with_the_month() {
 }
 
 #[test]
-fn an_end_is_told_by_our_clock_though_the_provider_s_is_another() {
+fn the_end_of_a_quota_is_converted_to_our_clock() {
     let body = r#"{"type":"error","error":{"type":"rate_limit_error","details":{"error_code":"enforced_spend_limit_reached"}}}"#;
-    // An hour before midnight where the reply was made.
+    // The reply was sent an hour before midnight by the provider's clock.
     let hint = hint(429, &[("date", "Mon, 30 Nov 2026 23:00:00 GMT")], body);
     assert_eq!(hint.class, Class::Exhausted { until: Some(Until::at(at(NOON + 3_600))) });
 }
 
 #[test]
-fn an_error_inside_of_a_stream_counts_though_the_reply_began_well() {
+fn an_error_inside_a_successful_stream_counts() {
     let anthropic = "event: message_start\ndata: {\"type\":\"message_start\",\"message\":{\"usage\":{\"input_tokens\":25,\"output_tokens\":1}}}\n\nevent: error\ndata: {\"type\":\"error\",\"error\":{\"type\":\"overloaded_error\",\"message\":\"Overloaded\"}}\n\n";
     let read = hint(200, &[("content-type", "text/event-stream")], anthropic);
     assert_eq!((read.class, read.usage), (Class::Overloaded, Some(Tokens::new(25, 1))));
@@ -188,7 +188,7 @@ fn an_error_inside_of_a_stream_counts_though_the_reply_began_well() {
 }
 
 #[test]
-fn gemini_says_in_the_body_how_long_to_wait() {
+fn the_wait_of_gemini_is_in_the_body() {
     let body = |quota: &str, delay: &str| {
         format!(
             r#"{{"error":{{"code":429,"message":"You exceeded your current quota.","status":"RESOURCE_EXHAUSTED","details":[
@@ -208,10 +208,10 @@ fn gemini_says_in_the_body_how_long_to_wait() {
     for (delay, ms) in table {
         let hint = hint(429, &[], &body(minute, delay));
         assert_eq!(hint.class, Class::Throttled);
-        assert_eq!(hint.advice.map(|it| it.as_millis()), ms, "{delay}");
+        assert_eq!(hint.advice.map(|wait| wait.as_millis()), ms, "{delay}");
         assert_eq!(hint.meters, [LimitReading::new(LimitUnit::Requests).with_limit(15)]);
     }
-    // A day of Google's ends at midnight in California, which is eight in the morning.
+    // Google's day ends at midnight in California, which is 08:00 UTC.
     let tomorrow = Class::Exhausted { until: Some(Until::at(at(NOON + 20 * 3_600))) };
     assert_eq!(class(429, &body("GenerateRequestsPerDayPerProjectPerModel-FreeTier", "38s")), tomorrow);
     let by_info = r#"{"error":{"code":429,"status":"RESOURCE_EXHAUSTED","details":[{"reason":"RATE_LIMIT_EXCEEDED","metadata":{"quota_limit":"Gemini25ProRequestsPerDay"}}]}}"#;
@@ -224,7 +224,7 @@ fn gemini_says_in_the_body_how_long_to_wait() {
 }
 
 #[test]
-fn bedrock_says_what_is_wrong_in_a_header_or_in_the_body() {
+fn the_error_of_bedrock_is_in_a_header_or_in_the_body() {
     let named = |name: &str| {
         hint(
             400,
@@ -248,7 +248,7 @@ fn bedrock_says_what_is_wrong_in_a_header_or_in_the_body() {
 }
 
 #[test]
-fn a_status_says_what_it_can_where_nothing_else_does() {
+fn the_status_decides_if_nothing_else_does() {
     let table = [
         (200, Class::Ok),
         (201, Class::Ok),
@@ -287,20 +287,20 @@ fn a_status_says_what_it_can_where_nothing_else_does() {
 }
 
 #[test]
-fn whether_to_retry_is_said_by_the_provider_if_it_wants_to() {
-    let said = |status, should| hint(status, &[("x-should-retry", should)], "").class;
-    assert_eq!(said(409, "false"), REQUEST);
-    assert_eq!(said(500, "false"), REQUEST);
-    assert_eq!(said(429, "false"), EXHAUSTED);
-    assert_eq!(said(400, "true"), Class::Transient);
-    assert_eq!(said(429, "true"), Class::Throttled);
-    assert_eq!(said(200, "false"), Class::Ok);
-    assert_eq!(said(413, "true"), TOO_LARGE);
-    assert_eq!(said(500, "perhaps"), Class::Transient);
+fn x_should_retry_decides_whether_to_retry() {
+    let class_of = |status, should| hint(status, &[("x-should-retry", should)], "").class;
+    assert_eq!(class_of(409, "false"), REQUEST);
+    assert_eq!(class_of(500, "false"), REQUEST);
+    assert_eq!(class_of(429, "false"), EXHAUSTED);
+    assert_eq!(class_of(400, "true"), Class::Transient);
+    assert_eq!(class_of(429, "true"), Class::Throttled);
+    assert_eq!(class_of(200, "false"), Class::Ok);
+    assert_eq!(class_of(413, "true"), TOO_LARGE);
+    assert_eq!(class_of(500, "perhaps"), Class::Transient);
 }
 
 #[test]
-fn the_fields_of_the_ietf_are_read_beside_a_problem() {
+fn the_fields_of_the_ietf_are_parsed_beside_a_problem() {
     let headers = [
         ("retry-after", "1"),
         ("ratelimit-policy", r#""rpm";q=1000;w=60, "tpm";q=100000;w=60"#),
@@ -319,10 +319,10 @@ fn the_fields_of_the_ietf_are_read_beside_a_problem() {
 }
 
 #[test]
-fn a_call_without_a_reply_may_be_made_again_unless_it_cannot_be_made() {
+fn a_call_without_a_reply_is_retried_unless_it_can_never_succeed() {
     assert_eq!(read_failure(Failure::Timeout).class, Class::Transient);
     assert_eq!(read_failure(Failure::Connection).class, Class::Transient);
     assert_eq!(read_failure(Failure::Address).class, REQUEST);
     assert_eq!(read_failure(Failure::Request).class, REQUEST);
-    assert!(read_failure(Failure::Timeout).reason.is_some_and(|it| it.chars().count() <= REASON_MAX));
+    assert!(read_failure(Failure::Timeout).reason.is_some_and(|text| text.chars().count() <= REASON_MAX));
 }

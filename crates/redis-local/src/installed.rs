@@ -1,9 +1,15 @@
-//! Where the programs are.
+//! Installed server programs.
 
 use std::env;
 use std::path::{Path, PathBuf};
 
-/// Which server.
+/// The kind of server.
+///
+/// ```
+/// use tollgate_redis_local::ServerKind;
+///
+/// assert_eq!(ServerKind::ALL, [ServerKind::Redis, ServerKind::Valkey]);
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ServerKind {
     /// Redis 7.
@@ -13,7 +19,7 @@ pub enum ServerKind {
 }
 
 impl ServerKind {
-    /// Both.
+    /// Both kinds.
     pub const ALL: [ServerKind; 2] = [ServerKind::Redis, ServerKind::Valkey];
 
     fn variable(self) -> &'static str {
@@ -30,11 +36,13 @@ impl ServerKind {
         }
     }
 
-    /// The program: what the environment names, what `cargo xtask servers` installed, or what is on the path.
+    /// Returns the program: the one that the environment names, the one that `cargo xtask servers`
+    /// installed, or the one on the path.
     ///
     /// # Panics
     ///
-    /// If there is no such program, saying how to get one: a test that needs a server must not pass without.
+    /// Panics if there is no such program, with how to install one: a test that needs a server must
+    /// not pass without it.
     pub fn find(self) -> PathBuf {
         if let Some(named) = env::var_os(self.variable()) {
             return named.into();
@@ -45,7 +53,7 @@ impl ServerKind {
         let mut candidates = installed.into_iter().chain(on_path);
         candidates.find(|program| program.is_file()).unwrap_or_else(|| {
             panic!(
-                "there is no {}; install one with `cargo xtask servers`, or name one in {}",
+                "{} was not found; install it with `cargo xtask servers`, or name it in {}",
                 self.program(),
                 self.variable()
             )
@@ -53,13 +61,14 @@ impl ServerKind {
     }
 }
 
-/// Where `cargo xtask servers` puts them: beside the folder that this program was built into.
+/// Returns the folder that `cargo xtask servers` installs to: beside the one that this program was
+/// built into.
 fn folder() -> Option<PathBuf> {
     let program = env::current_exe().ok()?;
     program.ancestors().map(|folder| folder.join("redis")).find(|folder| folder.join("usr/bin").is_dir())
 }
 
-/// The libraries that were installed with a program, if it is one of those.
+/// Returns the libraries that were installed with a program, if there are any.
 pub(crate) fn libraries(program: &Path) -> Vec<PathBuf> {
     let Some(lib) = program.ancestors().nth(2).map(|usr| usr.join("lib")) else { return Vec::new() };
     let entries = lib.read_dir().into_iter().flatten().flatten();

@@ -1,4 +1,4 @@
-//! A port that stays ours.
+//! Reserved ports.
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::os::fd::OwnedFd;
@@ -7,25 +7,35 @@ use rustix::net::{
     AddressFamily, SocketAddrV4, SocketFlags, SocketType, bind, getsockname, socket_with, sockopt,
 };
 
-/// How far above its own port a node of a cluster listens for the other nodes.
+/// The distance from a node's port to the port for the other nodes of its cluster.
 const CLUSTER: u16 = 10_000;
 
-/// A port of this host on which no other program listens as long as this lives, also while the server that belongs there is down.
+/// A port of this host that no other program gets while this exists, even while its server is down.
 ///
-/// A socket is bound to it that never listens. A server that sets `SO_REUSEADDR`, as all do here, may listen on it all the same;
-/// but the system gives it to no program that asks for any port, nor to a connection that goes out.
+/// A socket is bound to the port and never listens. A server that sets `SO_REUSEADDR`, as all
+/// servers here do, can still listen on it; but the system gives it neither to a program that asks
+/// for any port, nor to an outgoing connection.
+///
+/// ```
+/// use std::net::TcpListener;
+/// use tollgate_redis_local::Port;
+///
+/// let port = Port::reserve();
+/// // The standard library sets SO_REUSEADDR.
+/// TcpListener::bind(("127.0.0.1", port.number())).expect("the port is reserved for this process");
+/// ```
 pub struct Port {
     number: u16,
-    /// Bound to it, and to the one of the cluster.
+    /// The sockets that are bound to the port and to the cluster's port.
     _sockets: [OwnedFd; 2],
 }
 
 impl Port {
-    /// Reserves one, and that of the cluster above it.
+    /// Reserves a port, and the cluster's port above it.
     ///
     /// # Panics
     ///
-    /// If no port is free.
+    /// Panics if no port is free.
     pub fn reserve() -> Port {
         loop {
             let (first, number) = bound(0).expect("there is a free port");
@@ -36,16 +46,17 @@ impl Port {
         }
     }
 
-    /// Its number.
+    /// Returns the number of the port.
     pub fn number(&self) -> u16 {
         self.number
     }
 }
 
-/// A socket that is bound to a port, 0 for any, and the number of the port.
+/// Binds a socket to a port, or to any port for 0. Returns it with the number of the port.
 fn bound(port: u16) -> rustix::io::Result<(OwnedFd, u16)> {
     let socket = socket_with(AddressFamily::INET, SocketType::STREAM, SocketFlags::CLOEXEC, None)?;
-    // A program that asks for any port must not get one that another has reserved.
+    // A search for any port must not return one that is reserved, so `SO_REUSEADDR` is only set
+    // afterwards.
     sockopt::set_socket_reuseaddr(&socket, port != 0)?;
     bind(&socket, &SocketAddrV4::new(Ipv4Addr::LOCALHOST, port))?;
     sockopt::set_socket_reuseaddr(&socket, true)?;
@@ -59,7 +70,7 @@ mod tests {
     use std::net::{TcpListener, TcpStream};
 
     #[test]
-    fn a_server_may_listen_on_it_again_and_again_and_nobody_else_gets_it() {
+    fn a_server_can_listen_repeatedly_and_no_other_reservation_gets_the_port() {
         let port = Port::reserve();
         for _ in 0..3 {
             TcpStream::connect((Ipv4Addr::LOCALHOST, port.number())).expect_err("no server listens");

@@ -1,4 +1,4 @@
-//! A proxy that lets things go wrong.
+//! A proxy that injects faults.
 
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, Shutdown, TcpListener, TcpStream};
@@ -9,24 +9,49 @@ use std::time::Duration;
 
 use crate::resp::answer_len;
 
-/// What goes wrong.
+/// The fault of a proxy.
+///
+/// ```
+/// use std::time::Duration;
+/// use tollgate_redis_local::ProxyFault;
+///
+/// let slow = ProxyFault::Delay(Duration::from_millis(200));
+/// assert_ne!(slow, ProxyFault::None);
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ProxyFault {
-    /// Nothing.
+    /// No fault.
     None,
-    /// Every so manieth answer is lost, and its connection with it: what it answers was done.
+    /// Every n-th reply is lost, with its connection. The server has executed the command.
     LoseEvery(u64),
-    /// Whatever comes from either side is swallowed.
+    /// Data from both sides is dropped.
     BlackHole,
-    /// Every answer comes so much later.
+    /// Every reply is delayed.
     Delay(Duration),
-    /// Every answer is something that no server says.
+    /// Every reply is replaced by bytes that are not RESP.
     Garbage,
-    /// No connection is accepted for longer than a moment, and those there are break.
+    /// New connections are closed at once, and open ones break.
     Refuse,
 }
 
-/// A port that leads to another one.
+/// A port that forwards to another one, with faults.
+///
+/// ```
+/// use std::io::{Read, Write};
+/// use std::net::{TcpListener, TcpStream};
+/// use tollgate_redis_local::Proxy;
+///
+/// let listener = TcpListener::bind("127.0.0.1:0")?;
+/// let proxy = Proxy::to(listener.local_addr()?.port());
+/// let mut client = TcpStream::connect(("127.0.0.1", proxy.port()))?;
+/// client.write_all(b"PING\r\n")?;
+/// let (mut server, _) = listener.accept()?;
+/// server.write_all(b"+PONG\r\n")?;
+/// let mut reply = [0; 7];
+/// client.read_exact(&mut reply)?;
+/// assert_eq!((&reply, proxy.answers()), (b"+PONG\r\n", 1));
+/// # Ok::<(), std::io::Error>(())
+/// ```
 pub struct Proxy {
     port: u16,
     shared: Arc<ProxyShared>,
@@ -36,7 +61,7 @@ struct ProxyShared {
     to: u16,
     fault: Mutex<ProxyFault>,
     answers: AtomicU64,
-    is_over: AtomicBool,
+    is_closed: AtomicBool,
 }
 
 impl ProxyShared {
@@ -46,11 +71,11 @@ impl ProxyShared {
 }
 
 impl Proxy {
-    /// A proxy to a port of this host.
+    /// Creates a proxy to a port of this host.
     ///
     /// # Panics
     ///
-    /// If there is no free port.
+    /// Panics if no port is free.
     pub fn to(port: u16) -> Proxy {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("there is a free port");
         let own = listener.local_addr().expect("it listens").port();
@@ -58,39 +83,39 @@ impl Proxy {
             to: port,
             fault: Mutex::new(ProxyFault::None),
             answers: AtomicU64::new(0),
-            is_over: AtomicBool::new(false),
+            is_closed: AtomicBool::new(false),
         });
         let proxy = Proxy { port: own, shared: Arc::clone(&shared) };
         thread::spawn(move || {
             for client in listener.incoming() {
-                if shared.is_over.load(Ordering::Acquire) {
+                if shared.is_closed.load(Ordering::Acquire) {
                     return;
                 }
                 let shared = Arc::clone(&shared);
                 if let Ok(client) = client {
-                    thread::spawn(move || carry(client, &shared));
+                    thread::spawn(move || forward(client, &shared));
                 }
             }
         });
         proxy
     }
 
-    /// The port that it listens on.
+    /// Returns the port that the proxy listens on.
     pub fn port(&self) -> u16 {
         self.port
     }
 
-    /// The address.
+    /// Returns the address.
     pub fn url(&self) -> String {
         format!("redis://127.0.0.1:{}", self.port)
     }
 
-    /// What goes wrong from now on.
+    /// Sets the fault from now on.
     pub fn set(&self, fault: ProxyFault) {
         *self.shared.fault.lock().unwrap_or_else(PoisonError::into_inner) = fault;
     }
 
-    /// How many answers it has seen.
+    /// Returns how many replies the proxy has received from the server.
     pub fn answers(&self) -> u64 {
         self.shared.answers.load(Ordering::Relaxed)
     }
@@ -98,13 +123,13 @@ impl Proxy {
 
 impl Drop for Proxy {
     fn drop(&mut self) {
-        self.shared.is_over.store(true, Ordering::Release);
-        // So that the listener wakes up and sees it.
+        self.shared.is_closed.store(true, Ordering::Release);
+        // Wakes the listener, which then ends.
         let _ = TcpStream::connect((Ipv4Addr::LOCALHOST, self.port));
     }
 }
 
-fn carry(client: TcpStream, shared: &Arc<ProxyShared>) {
+fn forward(client: TcpStream, shared: &Arc<ProxyShared>) {
     if shared.fault() == ProxyFault::Refuse {
         return;
     }
@@ -113,14 +138,14 @@ fn carry(client: TcpStream, shared: &Arc<ProxyShared>) {
     let _ = server.set_nodelay(true);
     let (Ok(from_client), Ok(to_server)) = (client.try_clone(), server.try_clone()) else { return };
     let requests = Arc::clone(shared);
-    let there = thread::spawn(move || carry_requests(from_client, to_server, &requests));
-    carry_answers(&server, &client, shared);
+    let requests = thread::spawn(move || forward_requests(from_client, to_server, &requests));
+    forward_answers(&server, &client, shared);
     let _ = client.shutdown(Shutdown::Both);
     let _ = server.shutdown(Shutdown::Both);
-    let _ = there.join();
+    let _ = requests.join();
 }
 
-fn carry_requests(mut client: TcpStream, mut server: TcpStream, shared: &ProxyShared) {
+fn forward_requests(mut client: TcpStream, mut server: TcpStream, shared: &ProxyShared) {
     let mut bytes = [0; 16 * 1024];
     while let Ok(len @ 1..) = client.read(&mut bytes) {
         match shared.fault() {
@@ -134,14 +159,14 @@ fn carry_requests(mut client: TcpStream, mut server: TcpStream, shared: &ProxySh
     let _ = server.shutdown(Shutdown::Both);
 }
 
-fn carry_answers(mut server: &TcpStream, mut client: &TcpStream, shared: &ProxyShared) {
+fn forward_answers(mut server: &TcpStream, mut client: &TcpStream, shared: &ProxyShared) {
     let (mut chunk, mut bytes) = ([0; 16 * 1024], Vec::new());
     while let Ok(len @ 1..) = server.read(&mut chunk) {
         bytes.extend_from_slice(&chunk[..len]);
         while let Some(len) = answer_len(&bytes) {
             let answer: Vec<u8> = bytes.drain(..len).collect();
             let number = shared.answers.fetch_add(1, Ordering::Relaxed) + 1;
-            let told = match shared.fault() {
+            let written = match shared.fault() {
                 ProxyFault::None => client.write_all(&answer),
                 ProxyFault::LoseEvery(every) if number.is_multiple_of(every) => return,
                 ProxyFault::LoseEvery(_) => client.write_all(&answer),
@@ -153,14 +178,14 @@ fn carry_answers(mut server: &TcpStream, mut client: &TcpStream, shared: &ProxyS
                 ProxyFault::Garbage => client.write_all(b"!@#$ this is no answer\x00\xff\r\n"),
                 ProxyFault::Refuse => return,
             };
-            if told.is_err() {
+            if written.is_err() {
                 return;
             }
         }
     }
 }
 
-#[expect(clippy::disallowed_methods, reason = "being late is what it is for")]
+#[expect(clippy::disallowed_methods, reason = "the delay is the fault")]
 fn delay(time: Duration) {
     thread::sleep(time);
 }

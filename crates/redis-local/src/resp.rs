@@ -1,34 +1,50 @@
-//! As much of the protocol as is needed to say something to a server.
+//! A minimal client of the RESP protocol.
 
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::net::{Ipv4Addr, TcpStream};
 use std::time::Duration;
 
-/// How long an answer may take.
+/// The timeout of a reply.
 const TIMEOUT: Duration = Duration::from_secs(20);
 
-/// A connection.
+/// A connection to a server.
+///
+/// ```no_run
+/// use tollgate_redis_local::{Client, RespReply, Server, ServerKind};
+///
+/// let server = Server::start(ServerKind::Valkey);
+/// let mut client = Client::connect(server.port());
+/// assert_eq!(client.command(&["PING"]), RespReply::Text("PONG".into()));
+/// ```
 pub struct Client(BufReader<TcpStream>);
 
-/// What a server answers.
+/// A server's reply.
+///
+/// ```
+/// use tollgate_redis_local::RespReply;
+///
+/// let info = RespReply::Text("role:master\r\nconnected_slaves:0\r\n".into());
+/// assert_eq!(info.field("role"), Some("master"));
+/// assert_eq!(RespReply::Bytes(vec![0xFF]).bytes(), [0xFF]);
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum RespReply {
-    /// A word, or text.
+    /// Text.
     Text(String),
-    /// What is no text.
+    /// Bytes that are not UTF-8.
     Bytes(Vec<u8>),
     /// A number.
     Number(i64),
     /// An error.
     Error(String),
-    /// Nothing.
-    Nothing,
-    /// Several.
+    /// Null.
+    Null,
+    /// An array.
     List(Vec<RespReply>),
 }
 
 impl RespReply {
-    /// Whether the server is up: it answers, and be it that it wants a password.
+    /// Returns true if the server is up: it replies, possibly that it requires a password.
     pub(crate) fn is_up(&self) -> bool {
         match self {
             RespReply::Error(error) => !error.starts_with("LOADING"),
@@ -36,23 +52,23 @@ impl RespReply {
         }
     }
 
-    /// The text.
+    /// Returns the text.
     ///
     /// # Panics
     ///
-    /// If it is not a text.
+    /// Panics if the reply is not text.
     pub fn text(&self) -> &str {
         match self {
             RespReply::Text(text) => text,
-            other => panic!("the server said {other:?}"),
+            other => panic!("the server replied {other:?}"),
         }
     }
 
-    /// The text, or bytes that are no text.
+    /// Returns text or bytes.
     ///
     /// # Panics
     ///
-    /// If it is neither.
+    /// Panics if the reply is neither.
     pub fn bytes(&self) -> &[u8] {
         match self {
             RespReply::Bytes(bytes) => bytes,
@@ -60,7 +76,7 @@ impl RespReply {
         }
     }
 
-    /// A field of what INFO returns.
+    /// Returns a field of the reply to `INFO`.
     pub fn field(&self, name: &str) -> Option<&str> {
         let lines = self.text().lines().filter_map(|line| line.split_once(':'));
         lines.into_iter().find(|(field, _)| *field == name).map(|(_, value)| value)
@@ -72,7 +88,7 @@ impl Client {
     ///
     /// # Panics
     ///
-    /// If no server listens.
+    /// Panics if no server listens.
     pub fn connect(port: u16) -> Client {
         Client::try_connect(port).expect("the server listens")
     }
@@ -83,30 +99,30 @@ impl Client {
         Ok(Client(BufReader::new(stream)))
     }
 
-    /// Says something and waits for the answer.
+    /// Sends a command and waits for the reply.
     ///
     /// # Panics
     ///
-    /// If there is no answer.
-    pub fn say(&mut self, words: &[&str]) -> RespReply {
-        self.try_say(words).unwrap_or_else(|why| panic!("no answer to {words:?}: {why}"))
+    /// Panics if there is no reply.
+    pub fn command(&mut self, words: &[&str]) -> RespReply {
+        self.try_command(words).unwrap_or_else(|why| panic!("no reply to {words:?}: {why}"))
     }
 
-    pub(crate) fn try_say(&mut self, words: &[&str]) -> io::Result<RespReply> {
+    pub(crate) fn try_command(&mut self, words: &[&str]) -> io::Result<RespReply> {
         let words: Vec<&[u8]> = words.iter().map(|word| word.as_bytes()).collect();
-        self.try_say_words(&words)
+        self.try_command_bytes(&words)
     }
 
-    /// As [`say`](Client::say), for words that are no text.
+    /// Sends a command like [`command`](Client::command), with arguments that need not be text.
     ///
     /// # Panics
     ///
-    /// If there is no answer.
-    pub fn say_words(&mut self, words: &[&[u8]]) -> RespReply {
-        self.try_say_words(words).unwrap_or_else(|why| panic!("no answer: {why}"))
+    /// Panics if there is no reply.
+    pub fn command_bytes(&mut self, words: &[&[u8]]) -> RespReply {
+        self.try_command_bytes(words).unwrap_or_else(|why| panic!("no reply: {why}"))
     }
 
-    fn try_say_words(&mut self, words: &[&[u8]]) -> io::Result<RespReply> {
+    fn try_command_bytes(&mut self, words: &[&[u8]]) -> io::Result<RespReply> {
         let mut line = format!("*{}\r\n", words.len()).into_bytes();
         for word in words {
             line.extend(format!("${}\r\n", word.len()).as_bytes());
@@ -127,7 +143,7 @@ impl Client {
             "+" => Ok(RespReply::Text(rest.into())),
             "-" => Ok(RespReply::Error(rest.into())),
             ":" => number().map(RespReply::Number),
-            "$" | "*" if number()? < 0 => Ok(RespReply::Nothing),
+            "$" | "*" if number()? < 0 => Ok(RespReply::Null),
             "$" => {
                 let mut bytes = vec![0; number()? as usize + 2];
                 self.0.read_exact(&mut bytes)?;
@@ -143,7 +159,7 @@ impl Client {
     }
 }
 
-/// How long the first answer in these bytes is, if it is whole.
+/// Returns the length of the first reply in these bytes, if it is complete.
 pub(crate) fn answer_len(bytes: &[u8]) -> Option<usize> {
     let end = bytes.windows(2).position(|pair| pair == b"\r\n")? + 2;
     let number = || str::from_utf8(&bytes[1..end - 2]).ok().and_then(|text| text.parse::<i64>().ok());
@@ -165,7 +181,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_answer_is_as_long_as_it_is() {
+    fn the_length_of_a_reply_is_found_once_it_is_complete() {
         let whole: [&[u8]; 6] =
             [b"+OK\r\n", b":12\r\n", b"$-1\r\n", b"$3\r\na\r\n\r\n", b"*2\r\n:1\r\n$1\r\nx\r\n", b"*0\r\n"];
         for answer in whole {

@@ -1,4 +1,4 @@
-//! A master, its replica, and a sentinel that watches over them.
+//! A master, its replica, and a sentinel that monitors them.
 
 use std::fs;
 use std::time::Duration;
@@ -10,24 +10,32 @@ use crate::server::Server;
 const TRIES: u32 = 2_400;
 const PAUSE: Duration = Duration::from_millis(25);
 
-/// After so many looks a failover is asked for again.
-const ASKED_AGAIN: u32 = 200;
+/// The number of checks after which the failover is requested again.
+const REQUEST_AGAIN_AFTER: u32 = 200;
 
-/// The name that the sentinel knows the master by.
+/// The name of the master in the sentinel's configuration.
 const NAME: &str = "watched";
 
-/// A master, its replica and a sentinel. They end when this is dropped.
-pub struct Watched {
-    /// Who is the master to begin with.
+/// A master, its replica and a sentinel. Dropping it stops them.
+///
+/// ```no_run
+/// use tollgate_redis_local::{ServerKind, SentinelGroup};
+///
+/// let servers = SentinelGroup::start(ServerKind::Redis);
+/// servers.fail_over();
+/// println!("{}", servers.url());
+/// ```
+pub struct SentinelGroup {
+    /// The initial master.
     pub master: Server,
-    /// Who is the replica to begin with.
+    /// The initial replica.
     pub replica: Server,
     sentinel: Server,
 }
 
-impl Watched {
-    /// Starts them, and waits until the replica has caught up.
-    pub fn start(kind: ServerKind) -> Watched {
+impl SentinelGroup {
+    /// Starts the servers, and waits until the replica is in sync.
+    pub fn start(kind: ServerKind) -> SentinelGroup {
         let plain = ["--save", "", "--appendonly", "no", "--repl-diskless-sync-delay", "0"];
         let master = Server::with(kind, &plain);
         let port = master.port().to_string();
@@ -39,32 +47,32 @@ impl Watched {
         );
         fs::write(&file, config).expect("the folder of a server is there");
         let sentinel = Server::sentinel(kind, &file);
-        let watched = Watched { master, replica, sentinel };
+        let watched = SentinelGroup { master, replica, sentinel };
         watched.wait_for_the_replica();
         watched
     }
 
-    /// The address.
+    /// Returns the address, which names the sentinel.
     pub fn url(&self) -> String {
         format!("redis+sentinel://127.0.0.1:{}/{NAME}", self.sentinel.port())
     }
 
     fn wait_for_the_replica(&self) {
-        until("the replica did not catch up", || {
-            self.replica.say(&["INFO", "replication"]).field("master_link_status") == Some("up")
+        until("the replica did not sync", || {
+            self.replica.command(&["INFO", "replication"]).field("master_link_status") == Some("up")
         });
         until(
             "the sentinel does not know the replica",
-            || matches!(self.sentinel.say(&["SENTINEL", "REPLICAS", NAME]), RespReply::List(them) if !them.is_empty()),
+            || matches!(self.sentinel.command(&["SENTINEL", "REPLICAS", NAME]), RespReply::List(replicas) if !replicas.is_empty()),
         );
     }
 
-    /// Makes the replica the master, and the master a replica, and waits until it is.
+    /// Makes the replica the master and the master a replica, and waits until it is done.
     pub fn fail_over(&self) {
-        for look in 0..TRIES {
-            // The sentinel may have given it up on a host that is busy.
-            if look % ASKED_AGAIN == 0 {
-                self.sentinel.say(&["SENTINEL", "FAILOVER", NAME]);
+        for check in 0..TRIES {
+            // On a busy host the sentinel may have given up.
+            if check % REQUEST_AGAIN_AFTER == 0 {
+                self.sentinel.command(&["SENTINEL", "FAILOVER", NAME]);
             }
             pause();
             if self.is_the_replica_master() {
@@ -74,26 +82,26 @@ impl Watched {
         panic!("the replica did not become the master");
     }
 
-    /// Returns whether the replica is the master. A server that becomes the master closes all connections, so there may
-    /// be no answer.
+    /// Returns true if the replica is the master. A server that becomes the master closes all
+    /// connections, so there may be no reply.
     fn is_the_replica_master(&self) -> bool {
-        let told = Client::try_connect(self.replica.port())
-            .and_then(|mut replica| replica.try_say(&["INFO", "replication"]));
-        told.is_ok_and(|told| told.field("role") == Some("master"))
+        let info = Client::try_connect(self.replica.port())
+            .and_then(|mut replica| replica.try_command(&["INFO", "replication"]));
+        info.is_ok_and(|info| info.field("role") == Some("master"))
     }
 }
 
-fn until(what: &str, is_so: impl Fn() -> bool) {
+fn until(failure: &str, is_done: impl Fn() -> bool) {
     for _ in 0..TRIES {
-        if is_so() {
+        if is_done() {
             return;
         }
         pause();
     }
-    panic!("{what}");
+    panic!("{failure}");
 }
 
-#[expect(clippy::disallowed_methods, reason = "a server tells nobody what has become of it")]
+#[expect(clippy::disallowed_methods, reason = "a server does not notify when it is ready")]
 fn pause() {
     std::thread::sleep(PAUSE);
 }

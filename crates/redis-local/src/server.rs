@@ -1,4 +1,4 @@
-//! A server.
+//! A server process.
 
 use std::fs;
 use std::io::{BufRead, BufReader, ErrorKind};
@@ -13,20 +13,31 @@ use crate::installed::{ServerKind, libraries};
 use crate::port::Port;
 use crate::resp::{Client, RespReply};
 
-/// Starts the server, says which process it is, and ends it when no process holds the other end of its input any more:
-/// also when the process that started it was killed.
-const WATCHED: &str =
+/// Starts the server, prints its process id, and kills it when the last process that holds the
+/// other end of its input is gone, even if the process that started it was killed.
+const SUPERVISE: &str =
     r#""$@" </dev/null >>"$TOLLGATE_LOG" 2>&1 & echo $!; read -r _; kill -9 $! 2>/dev/null"#;
 
 const TRIES: u32 = 400;
 const PAUSE: Duration = Duration::from_millis(25);
 
-/// A server on a port of its own. It ends when this is dropped.
+/// A server on a port of its own. Dropping it stops the server.
+///
+/// ```no_run
+/// use tollgate_redis_local::{RespReply, Server, ServerKind};
+///
+/// let mut server = Server::start(ServerKind::Redis);
+/// server.command(&["SET", "key", "1"]);
+/// server.kill();
+/// server.restart();
+/// // It stores nothing on disk.
+/// assert_eq!(server.command(&["GET", "key"]), RespReply::Null);
+/// ```
 pub struct Server {
     program: PathBuf,
     folder: TempFolder,
     port: Port,
-    /// The file with its settings, if it has one.
+    /// The configuration file, if there is one.
     config: Option<PathBuf>,
     arguments: Vec<String>,
     running: Option<Running>,
@@ -37,12 +48,13 @@ struct Running {
     pid: Pid,
 }
 
-/// A folder that is gone with its owner.
+/// A folder that is removed with its owner.
 pub(crate) struct TempFolder(PathBuf);
 
 impl TempFolder {
-    /// A new one. A process that was killed leaves its folders, and another may have its number by now: a server that found the
-    /// files of an earlier one would go on with its state.
+    /// Creates a new folder. A killed process leaves its folders behind, and another process may
+    /// have its id by now: a server that found the files of an earlier one would continue with its
+    /// state.
     pub(crate) fn new() -> TempFolder {
         static COUNT: AtomicU32 = AtomicU32::new(0);
         loop {
@@ -52,7 +64,7 @@ impl TempFolder {
             match fs::create_dir(&folder) {
                 Ok(()) => return TempFolder(folder),
                 Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
-                Err(error) => panic!("a temporary folder cannot be made at {}: {error}", folder.display()),
+                Err(error) => panic!("cannot create a temporary folder at {}: {error}", folder.display()),
             }
         }
     }
@@ -69,21 +81,21 @@ impl Drop for TempFolder {
 }
 
 impl Server {
-    /// Starts a server that keeps nothing on disk.
+    /// Starts a server that stores nothing on disk.
     pub fn start(kind: ServerKind) -> Server {
         Server::with(kind, &["--save", "", "--appendonly", "no"])
     }
 
-    /// Starts a server with arguments of its own.
+    /// Starts a server with additional arguments.
     ///
     /// # Panics
     ///
-    /// If it cannot be started, with what it said.
+    /// Panics if it cannot be started, with its log.
     pub fn with(kind: ServerKind, arguments: &[&str]) -> Server {
         Server::of(kind, None, arguments)
     }
 
-    /// Starts a sentinel with these settings.
+    /// Starts a sentinel with this configuration file.
     pub(crate) fn sentinel(kind: ServerKind, config: &Path) -> Server {
         Server::of(kind, Some(config.to_path_buf()), &["--sentinel"])
     }
@@ -96,41 +108,41 @@ impl Server {
         server
     }
 
-    /// The port.
+    /// Returns the port.
     pub fn port(&self) -> u16 {
         self.port.number()
     }
 
-    /// The address.
+    /// Returns the address.
     pub fn url(&self) -> String {
         format!("redis://127.0.0.1:{}", self.port())
     }
 
-    /// Its folder.
+    /// Returns the folder of the server's files.
     pub fn folder(&self) -> &Path {
         self.folder.path()
     }
 
-    /// A connection to it.
+    /// Opens a connection.
     pub fn client(&self) -> Client {
         Client::connect(self.port())
     }
 
-    /// Says something to it.
-    pub fn say(&self, words: &[&str]) -> RespReply {
-        self.client().say(words)
+    /// Sends a command and waits for the reply.
+    pub fn command(&self, words: &[&str]) -> RespReply {
+        self.client().command(words)
     }
 
-    /// Starts it again, after it was killed or to begin with.
+    /// Starts the server, after it was killed or for the first time.
     ///
     /// # Panics
     ///
-    /// If it does not come up.
+    /// Panics if it does not start.
     pub fn restart(&mut self) {
         self.kill();
         let log = self.folder.path().join("log.txt");
         let mut start = Command::new("sh");
-        start.arg("-c").arg(WATCHED).arg("sh").arg(&self.program).args(&self.config);
+        start.arg("-c").arg(SUPERVISE).arg("sh").arg(&self.program).args(&self.config);
         start
             .args(["--port", &self.port().to_string(), "--bind", "127.0.0.1", "--dir"])
             .arg(self.folder.path());
@@ -140,46 +152,46 @@ impl Server {
         let mut shell =
             start.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("sh can be started");
         let mut line = String::new();
-        let told = shell.stdout.as_mut().map(|out| BufReader::new(out).read_line(&mut line));
-        told.expect("its output is ours").expect("it says which process the server is");
+        let read = shell.stdout.as_mut().map(|out| BufReader::new(out).read_line(&mut line));
+        read.expect("the output is a pipe").expect("the shell prints the process id");
         let pid = line.trim().parse().ok().and_then(Pid::from_raw).expect("a process has a number");
         self.running = Some(Running { shell, pid });
-        self.wait_until_it_answers(&log);
+        self.wait_until_ready(&log);
     }
 
-    #[expect(clippy::disallowed_methods, reason = "a program that starts tells nobody when it is ready")]
-    fn wait_until_it_answers(&self, log: &Path) {
+    #[expect(clippy::disallowed_methods, reason = "a program does not notify when it is ready")]
+    fn wait_until_ready(&self, log: &Path) {
         for _ in 0..TRIES {
-            // One that asks for a password answers as well.
+            // A server that requires a password replies as well.
             if Client::try_connect(self.port())
-                .and_then(|mut it| it.try_say(&["PING"]))
-                .is_ok_and(|it| it.is_up())
+                .and_then(|mut client| client.try_command(&["PING"]))
+                .is_ok_and(|reply| reply.is_up())
             {
                 return;
             }
             std::thread::sleep(PAUSE);
         }
-        panic!("{} did not come up: {}", self.program.display(), fs::read_to_string(log).unwrap_or_default());
+        panic!("{} did not start: {}", self.program.display(), fs::read_to_string(log).unwrap_or_default());
     }
 
     fn signal(&self, signal: Signal) {
         if let Some(running) = &self.running {
-            // It may have ended by itself.
+            // The process may have ended by itself.
             let _ = kill_process(running.pid, signal);
         }
     }
 
-    /// Stops it for a while: connections stay, and it does not answer.
-    pub fn stop(&self) {
+    /// Suspends the server: connections stay open, and it does not reply.
+    pub fn suspend(&self) {
         self.signal(Signal::STOP);
     }
 
-    /// Lets it go on.
-    pub fn go_on(&self) {
+    /// Resumes a suspended server.
+    pub fn resume(&self) {
         self.signal(Signal::CONT);
     }
 
-    /// Kills it.
+    /// Kills the server.
     pub fn kill(&mut self) {
         self.signal(Signal::KILL);
         if let Some(mut running) = self.running.take() {
@@ -200,10 +212,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_folder_that_a_killed_process_of_the_same_number_left_is_not_used() {
+    fn the_folder_of_a_killed_process_with_the_same_id_is_not_reused() {
         let left = TempFolder::new();
-        let number =
-            left.path().to_str().and_then(|path| path.rsplit('-').next()).and_then(|it| it.parse().ok());
+        let number = left
+            .path()
+            .to_str()
+            .and_then(|path| path.rsplit('-').next())
+            .and_then(|number| number.parse().ok());
         let number: u32 = number.expect("its name ends with a number");
         let next =
             left.path().with_file_name(format!("tollgate-redis-{}-{}", std::process::id(), number + 1));

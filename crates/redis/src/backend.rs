@@ -1,7 +1,6 @@
-//! The server as all that a limiter needs.
+//! `Backend` for the store.
 
 use tollgate_core::Limits;
-use tollgate_store::prefetch::bounds;
 use tollgate_store::records::{Cursor, Item, ItemKey, Page, RecordsError, Write, check_keys};
 use tollgate_store::{
     Activity, Backend, BucketStatus, Key, OwnedTransaction, QueuePlace, Rank, Reply, Scope, StoreError,
@@ -38,7 +37,7 @@ impl Backend for RedisStore {
     }
 
     fn prefetch_bounds(&self, limits: &Limits) -> Option<Vec<u64>> {
-        bounds(limits, self.0.ahead.prefetch()?.percent)
+        self.0.prefetcher.bounds(limits)
     }
 
     fn wait_queues(&self) -> &WaitQueues {
@@ -58,7 +57,7 @@ impl Backend for RedisStore {
         let leaving = self.0.leave_queues(rank);
         Reply::later(async move {
             if let Some(leaving) = leaving {
-                // If it cannot be done, the claims expire.
+                // If it fails, the claims expire.
                 let _ = leaving.await;
             }
         })

@@ -1,35 +1,49 @@
-//! How a store is opened.
+//! Builder of a store: settings, and opening it.
 
 use std::time::Duration;
 
 use tollgate_store::prefetch::Prefetch;
 use tollgate_store::usage::UsageRetention;
-use tollgate_store::workers::{Reopened, Workers};
+use tollgate_store::workers::{CallTimer, Reopened, Workers};
 use tollgate_store::{Clock, Reply};
 
 use crate::apply::remembered_by;
 use crate::inner::{RedisInner, RedisStore};
 use crate::layout::Layout;
-use crate::service::{
-    CallTimer, RedisConnection, RedisService, ScriptClock, Scripts, SeenValues, TimedError,
-};
+use crate::service::{PAUSES, RedisConnection, RedisService, ScriptClock, Scripts, SeenValues, TimedError};
 use crate::time::ServerTime;
 use crate::url::check_prefix;
 use crate::{RedisOpenError, RedisUrl, ServerError, UrlError};
 
-/// What the threads of a store are called.
+/// The name of the threads of a store.
 const NAME: &str = "tollgate-redis";
 
-/// How long a call may take unless the builder or the address says otherwise.
+/// The default timeout of a call.
 const TIMEOUT: Duration = Duration::from_secs(5);
 
-/// How long what is held ahead is kept when no caller wants it, unless the builder says otherwise.
-const KEPT_AHEAD: Duration = Duration::from_secs(1);
+/// By default, how long what is held ahead is kept when no caller takes it.
+const PREFETCH_IDLE: Duration = Duration::from_secs(1);
 
-/// The oldest version of Redis, and of Valkey, that knows all that scripts use.
+/// The oldest version of Redis, and of Valkey, that has all commands that scripts use.
 const OLDEST: u32 = 7;
 
 /// Settings of a [`RedisStore`].
+///
+/// ```no_run
+/// use std::time::Duration;
+///
+/// use tollgate_redis::RedisStore;
+///
+/// # async fn open() -> Result<(), tollgate_redis::RedisOpenError> {
+/// let store = RedisStore::builder("redis+sentinel://10.0.0.1,10.0.0.2/main")
+///     .prefix("limits")
+///     .timeout(Duration::from_secs(2))
+///     .prefetch(5, Duration::from_secs(1))
+///     .build()
+///     .await?;
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone, Debug)]
 #[must_use = "a builder does nothing until it is built"]
 pub struct RedisStoreBuilder {
@@ -57,58 +71,58 @@ impl RedisStoreBuilder {
         }
     }
 
-    /// The clock to use, for tests with a manual clock; the server's own unless it says otherwise. Nothing expires on
-    /// the server then.
+    /// Sets the clock, for tests with a manual clock; by default it is the server's own. With another clock nothing
+    /// expires on the server.
     pub fn clock(mut self, clock: Clock) -> RedisStoreBuilder {
         self.clock = Some(clock);
         self
     }
 
-    /// How long a call may take with all its tries; what the address says (`timeout=`), or 5 seconds.
+    /// Sets the timeout of a call with all its attempts; by default the address has it (`timeout=`), or it is 5 seconds.
     pub fn timeout(mut self, timeout: Duration) -> RedisStoreBuilder {
         self.timeout = Some(timeout);
         self
     }
 
-    /// What all keys start with; what the address says (`prefix=`), or `tollgate`. Stores with different prefixes have nothing in
-    /// common, and may be in different slots of a cluster.
+    /// Sets the prefix of all keys; by default the address has it (`prefix=`), or it is `tollgate`. Stores with different
+    /// prefixes have nothing in common, and may be in different slots of a cluster.
     pub fn prefix(mut self, prefix: impl Into<String>) -> RedisStoreBuilder {
         self.prefix = Some(prefix.into());
         self
     }
 
-    /// Whether a server is accepted that forgets what it likes when its memory is full; what the address says (`evicting=`), or
-    /// not.
+    /// Sets whether a server is accepted that evicts keys when its memory is full; by default the address has it
+    /// (`evicting=`), or it is refused.
     pub fn accept_eviction(mut self, accepts: bool) -> RedisStoreBuilder {
         self.accepts_eviction = Some(accepts);
         self
     }
 
-    /// Takes ahead: a process holds up to so many percent of each capacity of a bucket that it takes from often, so
-    /// that most takes need no call. What no caller wants for `idle` is given back. What is held ahead by one process
-    /// cannot be had by another, and is lost until it is refilled if the process dies, as is the count of what it used
-    /// of that. Only for calls whose buckets have meters only. What the address says (`prefetch=`, kept for a second),
-    /// or off.
+    /// Switches prefetch on: a process holds up to so many percent of each capacity of a bucket that it takes from often,
+    /// so that most takes need no call. What no caller takes for `idle` is given back. What one process holds cannot be
+    /// taken by another, and is lost until it is refilled if the process dies, as is the count of what it used of that.
+    /// Only for calls whose buckets have meters only. By default the address has it (`prefetch=`, with an idle time of a
+    /// second), or it is off.
     pub fn prefetch(mut self, percent: u8, idle: Duration) -> RedisStoreBuilder {
         self.prefetch = Some((percent, idle));
         self
     }
 
-    /// How long opening goes on trying while no host accepts a connection: a refusal is an answer, and a command should report
-    /// it at once. The timeout unless it says otherwise, so that a service may be started before its server. At least two tries are
-    /// made.
-    pub fn connect_within(mut self, patience: Duration) -> RedisStoreBuilder {
-        self.connect_within = Some(patience);
+    /// Sets for how long opening is retried while no host accepts a connection; by default for the timeout of a call, so
+    /// that a service may be started before its server. A command should report a refused connection at once. At least
+    /// two attempts are made.
+    pub fn connect_within(mut self, time: Duration) -> RedisStoreBuilder {
+        self.connect_within = Some(time);
         self
     }
 
-    /// How long records of usage are kept that this process writes to; as [`UsageRetention::default`] unless it says otherwise.
+    /// Sets how long records of usage are kept that this process writes to; by default [`UsageRetention::default`].
     pub fn usage_retention(mut self, usage_retention: UsageRetention) -> RedisStoreBuilder {
         self.usage_retention = usage_retention;
         self
     }
 
-    /// Opens the store: connects, looks at the version and the memory policy of the server, and learns its time.
+    /// Opens the store: connects, checks the version and the memory policy of the server, and reads its time.
     ///
     /// # Cancel safety
     ///
@@ -140,7 +154,7 @@ impl RedisStoreBuilder {
         }
         #[cfg(feature = "tls")]
         if url.is_encrypted {
-            // Without one that is named rustls gives up. Should the program have named another one, that is as good.
+            // Rustls needs a provider by name. It fails if the program has named another one, which is as good.
             let _ = rustls::crypto::ring::default_provider().install_default();
         }
         let read = |path: &String| {
@@ -153,14 +167,14 @@ impl RedisStoreBuilder {
             url.prefix = prefix;
         }
         let timeout = self.timeout.or(url.timeout).unwrap_or(TIMEOUT).max(Duration::from_millis(1));
-        let time = self.clock.map_or_else(ServerTime::learnt, ServerTime::Given);
+        let time = self.clock.map_or_else(ServerTime::learned, ServerTime::Given);
         let plan = ConnectionPlan { url: url.clone(), roots, time, timeout };
         let service = plan.service(workers);
         let accepts_eviction = self.accepts_eviction.unwrap_or(url.accepts_eviction);
         connect(&service, &url, self.connect_within.unwrap_or(timeout)).await?;
         check_server(&service, &url, accepts_eviction).await?;
         learn_time(&service, &url).await?;
-        let (percent, idle) = self.prefetch.unwrap_or((url.prefetch.unwrap_or(0), KEPT_AHEAD));
+        let (percent, idle) = self.prefetch.unwrap_or((url.prefetch.unwrap_or(0), PREFETCH_IDLE));
         let usage_retention = self.usage_retention;
         let inner = move |service| RedisInner::new(service, Prefetch::new(percent, idle), usage_retention);
         let again = move || inner(plan.service(Workers::start_again(NAME)));
@@ -168,7 +182,7 @@ impl RedisStoreBuilder {
     }
 }
 
-/// All that is needed to call a server, in whatever process.
+/// What is needed to connect to a server, in this process or a forked one.
 struct ConnectionPlan {
     url: RedisUrl,
     roots: Option<Vec<u8>>,
@@ -191,16 +205,16 @@ impl ConnectionPlan {
     }
 }
 
-/// Makes the connection, for as long as hosts that refuse it may take. Whatever else goes wrong is left to the first call.
-async fn connect(service: &RedisService, url: &RedisUrl, patience: Duration) -> Result<(), RedisOpenError> {
-    const TRIES_MIN: u32 = 2;
-    let watch = CallTimer::start();
-    for tried in 1.. {
+/// Connects, and retries for `time` while hosts refuse the connection. Other errors are left to the first call.
+async fn connect(service: &RedisService, url: &RedisUrl, time: Duration) -> Result<(), RedisOpenError> {
+    const ATTEMPTS_MIN: u32 = 2;
+    let timer = CallTimer::start();
+    for attempts in 1.. {
         let connected = tokio::time::timeout(service.timeout / 2, service.link.connected()).await;
         let Ok(Err(trouble @ ServerError::NoConnection(..))) = connected else { break };
-        let pause = service.pause_of(tried).min(patience / TRIES_MIN);
-        if tried >= TRIES_MIN && watch.waited() + pause >= patience {
-            return Err(open_error(url, TimedError { trouble, waited: watch.waited() }));
+        let pause = PAUSES.random_after(attempts).min(time / ATTEMPTS_MIN);
+        if attempts >= ATTEMPTS_MIN && timer.elapsed() + pause >= time {
+            return Err(open_error(url, TimedError { trouble, waited: timer.elapsed() }));
         }
         service.counts.met(&trouble);
         tokio::time::sleep(pause).await;
@@ -218,7 +232,7 @@ async fn check_server(
     let answer = service.with_retries(CallTimer::start(), &ask, None).await;
     let info: String = match answer {
         Ok(value) => redis::from_redis_value(value).unwrap_or_default(),
-        // A user that may not ask this may well do all the rest; a user that may do nothing fails at the first script.
+        // A user without the right to `INFO` may have all others; a user without any fails at the first script.
         Err(TimedError { trouble: ServerError::AccessDenied(why), .. }) if why.contains("NOPERM") => {
             String::new()
         }
@@ -227,19 +241,23 @@ async fn check_server(
     let field = |name: &str| {
         info.lines()
             .filter_map(|line| line.trim_end().split_once(':'))
-            .find(|(it, _)| *it == name)
-            .map(|(_, it)| it)
+            .find(|(key, _)| *key == name)
+            .map(|(_, value)| value)
     };
-    // Valkey reports the version of Redis that it is like as well as its own.
+    // Valkey reports the version of Redis that it is compatible with, beside its own.
     if let Some(version) = field("redis_version")
-        && version.split('.').next().and_then(|major| major.parse::<u32>().ok()).is_some_and(|it| it < OLDEST)
+        && version
+            .split('.')
+            .next()
+            .and_then(|major| major.parse::<u32>().ok())
+            .is_some_and(|major| major < OLDEST)
     {
         return Err(RedisOpenError::TooOld(url.to_string(), version.into()));
     }
     let (Some(most), Some(policy)) = (field("maxmemory"), field("maxmemory_policy")) else {
         tracing::warn!(
             store = %url,
-            "the server does not tell its maxmemory-policy; if it evicts, debts and leases may be forgotten"
+            "the server does not report its maxmemory-policy; if it evicts, debts and leases may be forgotten"
         );
         return Ok(());
     };
@@ -254,14 +272,15 @@ async fn check_server(
     }
 }
 
-/// Runs a script that looks at nothing, which returns the time, and shows whether scripts may be run.
+/// Runs a script that reads no key, which returns the time, and shows whether scripts may be run.
 async fn learn_time(service: &RedisService, url: &RedisUrl) -> Result<(), RedisOpenError> {
     let (script, asked) = (&service.scripts.look, Clock::system().now());
     let command = script.run(&[service.layout.outcome(0)], &[service.now()]);
     let value = service.with_retries(CallTimer::start(), &command, Some(script)).await;
     let seen = SeenValues::of(value.map_err(|failure| open_error(url, failure))?);
-    let garbage =
-        |_| RedisOpenError::Refused(url.to_string(), ServerError::Garbage("a script told no time".into()));
+    let garbage = |_| {
+        RedisOpenError::Refused(url.to_string(), ServerError::Garbage("a script returned no time".into()))
+    };
     service.time.learn(asked, seen.map_err(garbage)?.now);
     Ok(())
 }

@@ -1,12 +1,12 @@
-//! A bucket as it is stored.
+//! Encoding of buckets.
 //!
 //! The narrow form is for scripts. It has a head that rarely changes: `M`, a digest of the limits' text, the hour that usage is
 //! counted in (-1 for none) and the version of the limits. Then what changes: when it is as of, when the key expires (0 for never),
 //! the events of the hour, and for each limit what was used of it in that hour and its state. Then the limits as text. Numbers are
-//! doubles, all of them whole and below 2^53. So a script that knows the head by heart reads and writes what is between it and the
+//! doubles, all of them whole and below 2^53. So a script that is passed the head reads and writes what is between it and the
 //! text, and never the text, which is the longest part. What does not fit is in the wide form, which scripts leave alone: `W`, and
-//! the bytes of the core. A bucket that may have waiters says so: the time at which the key expires is odd then, and even otherwise;
-//! the text of the wide form ends with a carriage return and a line feed. Versions that know nothing of waiters read both.
+//! the bytes of the core. A bucket that may have waiters is marked: the time at which the key expires is odd then, and even
+//! otherwise; the text of the wide form ends with a carriage return and a line feed. Versions without waiters read both.
 //! `N` is how the narrow form was before it had a head; it is read, and not written.
 
 use tollgate_core::{Bucket, Holder, Limit, Limits, MachineView, Span, StateView, Tick};
@@ -15,13 +15,13 @@ use tollgate_store::usage::Sums;
 
 use crate::ServerError;
 
-/// No number of the narrow form is larger, so that two of them can be added in a double.
+/// The largest number of the narrow form, so that two of them can be added in a double.
 pub(crate) const NARROW_MAX: u64 = 1 << 51;
 
 /// How long a key is kept after its bucket equals a new one: clocks of servers differ.
 const SLACK: Span = Span::from_secs(3_600);
 
-/// What a text of limits begins with.
+/// The start of a text of limits.
 const TEXT_START: &[u8] = b"limits/1 version=0\n";
 
 const NARROW: u8 = b'M';
@@ -35,16 +35,16 @@ pub(crate) struct RedisRow {
     pub(crate) kept: StoredBucket,
     /// Counted in the limits that are in force.
     pub(crate) usage: Option<Sums>,
-    /// Whether callers may wait for a limit of it: the scripts know.
+    /// Whether callers may wait for a limit of it. Scripts set that.
     pub(crate) has_waiters: bool,
 }
 
-/// The text of limits. Their version is kept apart, so that a new one of the same limits is no new text.
+/// Returns the text of limits. Their version is stored apart, so that a new version of the same limits has the same text.
 pub(crate) fn text_of(limits: &Limits) -> String {
     if limits.version() == 0 { limits.to_text() } else { limits.clone().at_version(0).to_text() }
 }
 
-/// What the narrow form of a bucket begins with that is under limits of this text and version, and counts usage in this hour.
+/// Returns the head of the narrow form of a bucket under limits of this text and version, with usage of this hour.
 pub(crate) fn head_of(text: &str, version: f64, hour: Option<u32>) -> Vec<u8> {
     let mut head = vec![NARROW];
     head.extend(digest(text.as_bytes()));
@@ -53,7 +53,7 @@ pub(crate) fn head_of(text: &str, version: f64, hour: Option<u32>) -> Vec<u8> {
     head
 }
 
-/// 128 bits that stand for a text: FNV-1a.
+/// Returns a digest of 128 bits: FNV-1a.
 fn digest(text: &[u8]) -> [u8; 16] {
     const START: u128 = 0x6C62_272E_07BB_0142_62B8_2175_6295_C58D;
     const PRIME: u128 = 0x0000_0000_0100_0000_0000_0000_0000_013B;
@@ -62,12 +62,12 @@ fn digest(text: &[u8]) -> [u8; 16] {
 }
 
 impl RedisRow {
-    /// A bucket of which nothing was used.
+    /// Returns a bucket of which nothing was used.
     pub(crate) fn fresh(limits: &Limits) -> RedisRow {
         RedisRow { kept: StoredBucket::fresh(limits), usage: None, has_waiters: false }
     }
 
-    /// When it may be forgotten: it equals a new one by then, and nothing of it is left to be written down.
+    /// Returns when it may be forgotten: it equals a new one by then, and no usage of it is left to be written down.
     pub(crate) fn lasts_until(&self) -> Option<Tick> {
         if self.usage.is_some() {
             return None;
@@ -93,7 +93,7 @@ impl RedisRow {
         self.narrow().unwrap_or_else(|| self.wide())
     }
 
-    /// What is stored under these limits, which are probably those `expected`.
+    /// Decodes a bucket. Its limits are probably those `expected`, whose text need not be parsed.
     pub(crate) fn from_bytes(bytes: &[u8], expected: Option<&Limits>) -> Result<RedisRow, ServerError> {
         let unreadable = |why: &str| ServerError::Unreadable(format!("a bucket: {why}"));
         let has_waiters = may_have_waiters(bytes);
@@ -165,7 +165,7 @@ impl RedisRow {
     }
 }
 
-/// Whether callers may wait for a limit of a bucket.
+/// Returns whether callers may wait for a limit of a bucket.
 pub(crate) fn may_have_waiters(bytes: &[u8]) -> bool {
     const LASTS: std::ops::Range<usize> = 41..49;
     match bytes {
@@ -258,7 +258,7 @@ impl<'a> ValueReader<'a> {
     }
 }
 
-/// The body of a narrow form without a head, in the order of one with a head: it was as of, version, expires, hour.
+/// Converts the body of a narrow form without a head, whose order was as of, version, expires, hour.
 fn narrow_before(body: &[u8]) -> Option<Vec<u8>> {
     let (numbers, rest) = body.split_at_checked(32)?;
     let (parts, _) = numbers.as_chunks::<8>();

@@ -1,4 +1,4 @@
-//! Changes that are made together, if what was seen still holds.
+//! Conditional commits: changes that are made together if what was read has not changed.
 
 use tollgate_core::Tick;
 use tollgate_store::BucketRef;
@@ -7,12 +7,12 @@ use tollgate_store::records::{Index, Item, ItemKey, item_text};
 use crate::codec::RedisRow;
 use crate::layout::{Layout, millis, place_bytes, record_bytes};
 
-/// Commands, and what has to hold for them to be carried out.
+/// Commands, and the condition for them to be executed.
 #[derive(Debug, Default)]
 pub(crate) struct Changes {
-    /// Whose values must be those that were seen.
+    /// The keys whose values must be those that were read.
     pub(crate) checked: Vec<Vec<u8>>,
-    /// What else is changed.
+    /// The other keys that are changed.
     pub(crate) touched: Vec<Vec<u8>>,
     /// Commands, as words; the second is the key.
     pub(crate) commands: Vec<Vec<Vec<u8>>>,
@@ -23,10 +23,10 @@ pub(crate) struct Changes {
     expiry: Expiry,
 }
 
-/// Whether the server forgets buckets by itself once they equal new ones.
+/// Whether keys of buckets expire once the bucket equals a new one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Expiry {
-    /// By its own time.
+    /// By the time of the server.
     #[default]
     ByServer,
     /// Never, because the time comes from another clock.
@@ -80,7 +80,7 @@ impl Changes {
         }
     }
 
-    /// Takes a bucket out of the lists, and itself as well if it is there.
+    /// Deletes a bucket, if it is there, and removes it from the lists.
     pub(crate) fn drop_bucket(&mut self, layout: &Layout, namespace: &str, key: &tollgate_store::Key) {
         self.command(&[b"DEL", &layout.bucket(namespace, key)]);
         self.list_bucket(layout, namespace, key, &[b"ZREM"]);
@@ -96,7 +96,7 @@ impl Changes {
         }
     }
 
-    /// Makes a record that is `stored` into `item`.
+    /// Replaces the record `stored` by `item`, in its partition and in all indexes.
     pub(crate) fn put_record(
         &mut self,
         layout: &Layout,

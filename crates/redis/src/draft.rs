@@ -160,7 +160,7 @@ impl<'a> DraftTxn<'a> {
         let QueueStanding { held, ahead } = self.standing;
         let takes = steps.iter().enumerate().filter(|(_, step)| step.takes().is_some());
         let stand = |((step, _), denial): ((usize, &Step<'_>), Denial)| {
-            let denial = denial.add_prefetch(ahead);
+            let denial = denial.with_ahead(ahead);
             match held.filter(|held| held.step == step) {
                 Some(held) => denial.behind_claim(held.place),
                 None => denial,
@@ -334,7 +334,7 @@ impl BucketTxn for DraftTxn<'_> {
         writes: &mut Vec<Write>,
     ) {
         let in_force = &bucket.stored.limits;
-        if in_force == place.limits || in_force.has_places_of(place.limits) {
+        if in_force == place.limits || in_force.same_layout(place.limits) {
             let place = BucketRef { limits: in_force, ..*place };
             return used.count(&mut bucket.usage, &place, at, self.usage_retention, writes);
         }

@@ -1,38 +1,51 @@
-//! The store itself.
+//! The store type, and the state behind it.
 
 use std::fmt;
 use std::sync::atomic::AtomicUsize;
 use std::sync::{Arc, Weak};
 
-use tollgate_store::prefetch::Prefetch;
+use tollgate_store::prefetch::{Prefetch, Prefetcher};
 use tollgate_store::records::RecordsError;
 use tollgate_store::usage::UsageRetention;
-use tollgate_store::workers::Reopened;
+use tollgate_store::workers::{Background, Reopened, time_ordered_id};
 use tollgate_store::{OwnedTransaction, StoreError, TxnOutcome, WaitQueues};
 
-use crate::background::DetachedCalls;
+use crate::background::RETRIED_FOR;
 use crate::builder::RedisStoreBuilder;
-use crate::prefetch::Prefetcher;
+use crate::call_log::CallLog;
 use crate::queue::Claims;
 use crate::service::{RedisService, ServerErrorCounts};
 
-/// Buckets and records in Redis or Valkey. Cloning is cheap, and clones are one store. A process that is forked off connects by itself.
+/// A store of buckets and records in Redis or Valkey. Cloning is cheap, and clones are one store. A forked process connects
+/// by itself.
+///
+/// ```no_run
+/// # async fn open() -> Result<(), tollgate_redis::RedisOpenError> {
+/// use tollgate_redis::RedisStore;
+///
+/// let store = RedisStore::builder("redis://127.0.0.1:6379").build().await?;
+/// println!("{store:?}: {:?}", store.troubles());
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone)]
 pub struct RedisStore(pub(crate) Reopened<Arc<RedisInner>>);
 
 pub(crate) struct RedisInner {
     pub(crate) service: RedisService,
-    /// Where those wait who were denied.
+    /// Where callers wait that were denied.
     pub(crate) wait_queues: WaitQueues,
-    /// What they claim, as the server knows it.
+    /// What these callers claim, as the server knows it.
     pub(crate) claims: Claims,
-    /// What is held ahead, if that was chosen.
-    pub(crate) ahead: Prefetcher,
-    /// How long usage is kept that is written down.
+    /// Serves calls from what is held ahead, if that was chosen.
+    pub(crate) prefetcher: Prefetcher<RedisInner>,
+    /// The calls that it served.
+    pub(crate) calls: CallLog,
+    /// How long records of usage are kept.
     pub(crate) usage_retention: UsageRetention,
-    /// Detached calls that were not tried yet.
-    pub(crate) unheard: DetachedCalls,
-    /// How many buckets were made since some were last looked at, and how many records that expire.
+    /// Background work, by the names of the buckets.
+    pub(crate) background: Background<Vec<u8>>,
+    /// How many buckets were made since some were last swept, and how many records that expire.
     pub(crate) made: AtomicUsize,
     pub(crate) expiring: AtomicUsize,
     /// Itself, for background work.
@@ -45,38 +58,35 @@ impl RedisInner {
         prefetch: Option<Prefetch>,
         usage_retention: UsageRetention,
     ) -> Arc<RedisInner> {
+        let runtime = service.workers.handle().clone();
         Arc::new_cyclic(|this| RedisInner {
             service,
             wait_queues: WaitQueues::default(),
             claims: Claims::new(),
-            ahead: Prefetcher::new(prefetch),
+            prefetcher: Prefetcher::new(prefetch, this.clone(), runtime.clone()),
+            calls: CallLog::default(),
             usage_retention,
-            unheard: DetachedCalls::default(),
+            background: Background::new(runtime, RETRIED_FOR),
             made: AtomicUsize::new(0),
             expiring: AtomicUsize::new(0),
             this: this.clone(),
         })
     }
 
-    /// An id unlike any other, which begins with the time: later ones are larger.
     pub(crate) fn new_holder_id(&self) -> u128 {
-        let millis = u128::from(self.service.time.clock().now().as_micros() / 1_000);
-        let high = u128::from(getrandom::u32().unwrap_or_default() & 0xFFFF);
-        // Without randomness a counter alone tells those of one process apart.
-        let low = getrandom::u64().unwrap_or_else(|_| crate::apply::unique_id().0 as u64);
-        millis << 80 | high << 64 | u128::from(low)
+        time_ordered_id(self.service.time.clock().now())
     }
 
-    /// A call was applied: notifies the waiters for what it gave back, which look again.
-    pub(crate) fn after(&self, call: &OwnedTransaction, applied: &TxnOutcome) {
-        if matches!(applied, TxnOutcome::Done(_)) && !self.wait_queues.is_empty() {
+    /// Notifies the waiters for what a call that was applied gave back.
+    pub(crate) fn notify_freed(&self, call: &OwnedTransaction, outcome: &TxnOutcome) {
+        if matches!(outcome, TxnOutcome::Done(_)) && !self.wait_queues.is_empty() {
             call.with(|call| self.wait_queues.notify_freed(call));
         }
     }
 }
 
 impl RedisStore {
-    /// A store at this address: `redis://`, `rediss://`, `redis+sentinel://` or `redis+cluster://`.
+    /// Returns the builder of a store at this address: `redis://`, `rediss://`, `redis+sentinel://` or `redis+cluster://`.
     ///
     /// ```no_run
     /// # async fn open() -> Result<(), tollgate_redis::RedisOpenError> {
@@ -90,7 +100,7 @@ impl RedisStore {
         RedisStoreBuilder::new(url.as_ref())
     }
 
-    /// What went wrong with calls since the store was opened, also where another try went well.
+    /// Returns how many attempts of calls failed since the store was opened, also where a later attempt succeeded.
     pub fn troubles(&self) -> ServerErrorCounts {
         self.0.service.counts.troubles()
     }
@@ -102,7 +112,7 @@ impl fmt::Debug for RedisStore {
     }
 }
 
-/// What is wrong with a call that tests nothing.
+/// Converts the error of a call without tests of records.
 pub(crate) fn without_tests(error: RecordsError) -> StoreError {
     match error {
         RecordsError::Store(error) => error,

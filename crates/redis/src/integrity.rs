@@ -1,6 +1,7 @@
-//! Looking for what is stored and cannot be read.
+//! Integrity check: finds stored values that cannot be read.
 
 use redis::Value;
+use tollgate_store::workers::CallTimer;
 use tollgate_store::{Key, Reply, StoreError};
 
 use crate::ServerError;
@@ -8,20 +9,20 @@ use crate::codec::RedisRow;
 use crate::inner::{RedisInner, RedisStore};
 use crate::layout::record_from;
 use crate::records::item_of;
-use crate::service::{CallTimer, TimedError, bulks};
+use crate::service::{TimedError, bulks};
 
 /// How many damages are reported at most.
 const DAMAGES_MAX: usize = 100;
 
-/// How many keys the server goes through at once.
+/// How many keys the server scans at once.
 const SCANNED: usize = 1_000;
 
 /// How many values are read at once.
 const READ: usize = 200;
 
 impl RedisStore {
-    /// What is stored under the keys of buckets and records and cannot be read: written by hand or by another program, or of a
-    /// version that this one does not know. Reports 100 at most. Goes through all keys of the server, a thousand at a time.
+    /// Returns the values under the keys of buckets and records that cannot be read: written by hand or by another program, or
+    /// by a version that this one does not know. Reports 100 at most. Scans all keys of the server, a thousand at a time.
     ///
     /// # Cancel safety
     ///
@@ -56,7 +57,7 @@ impl RedisInner {
         Ok(damages)
     }
 
-    /// A part of the keys that start like this, and where the next part begins.
+    /// Returns a part of the keys that start with `start`, and the cursor of the next part.
     async fn scan(&self, cursor: &[u8], start: &[u8]) -> Result<(Vec<u8>, Vec<Vec<u8>>), StoreError> {
         let mut scan = redis::cmd("SCAN");
         scan.arg(cursor).arg("MATCH").arg(pattern(start)).arg("COUNT").arg(SCANNED);
@@ -89,7 +90,7 @@ impl RedisInner {
                     RedisRow::from_bytes(&bytes, None).err().map(|why| why.to_string())
                 }
                 Value::BulkString(bytes) => damage_of_record(rest, &bytes),
-                _ => self.kind_that_is_none(key).await?,
+                _ => self.other_type(key).await?,
             };
             let name = if is_bucket { bucket_name(rest) } else { record_name(rest) };
             damages.extend(problem.map(|problem| format!("{name}: {problem}")));
@@ -97,8 +98,8 @@ impl RedisInner {
         Ok(())
     }
 
-    /// What a key has that is no text; nothing if it is gone.
-    async fn kind_that_is_none(&self, key: &[u8]) -> Result<Option<String>, StoreError> {
+    /// Returns the type of a key that is not a string; `None` if the key is gone.
+    async fn other_type(&self, key: &[u8]) -> Result<Option<String>, StoreError> {
         let mut ask = redis::cmd("TYPE");
         ask.arg(key);
         let kind = match self.call(&ask).await? {
@@ -113,7 +114,7 @@ impl RedisInner {
     }
 }
 
-/// A pattern of keys that start like this, whatever is in it.
+/// Returns the pattern of keys that start with these bytes, which are escaped.
 fn pattern(start: &[u8]) -> Vec<u8> {
     let escape = |byte: &u8| {
         let is_special = b"*?[]\\".contains(byte);
@@ -127,7 +128,7 @@ fn damage_of_record(rest: &[u8], bytes: &[u8]) -> Option<String> {
     item_of(&key, bytes).err().map(|_| "it is no record, or damaged".into())
 }
 
-/// A bucket for people: its namespace and the parts of its key.
+/// Formats a bucket: its namespace and the parts of its key.
 fn bucket_name(rest: &[u8]) -> String {
     format!("bucket {:?}", Key::from_bytes(rest))
 }

@@ -1,4 +1,4 @@
-//! Where everything is: the names of the keys.
+//! Key layout: the names of all keys.
 //!
 //! All keys of a store have one hash tag, its prefix, so all of them are in one slot of a cluster. It cannot be less: a
 //! change of a record is one transaction with the check that its namespace is there, which is a record of another
@@ -15,7 +15,7 @@ pub(crate) struct Layout {
 }
 
 impl Layout {
-    /// For a prefix with no braces in it.
+    /// Returns the layout under a prefix with no braces in it.
     pub(crate) fn new(prefix: &str) -> Layout {
         Layout { tag: format!("{{{prefix}}}").into_bytes() }
     }
@@ -29,12 +29,12 @@ impl Layout {
         key
     }
 
-    /// What the keys of the buckets of all namespaces start with.
+    /// Returns the prefix of the keys of the buckets of all namespaces.
     pub(crate) fn all_keys_of_buckets(&self) -> Vec<u8> {
         self.key("b:", &[])
     }
 
-    /// What the keys of the buckets of a namespace start with; the key of the bucket follows.
+    /// Returns the prefix of the keys of the buckets of a namespace; the key of the bucket follows.
     pub(crate) fn buckets(&self, namespace: &str) -> Vec<u8> {
         self.key("b:", &[Key::new(&[namespace]).as_bytes()])
     }
@@ -43,37 +43,37 @@ impl Layout {
         self.key("b:", &[Key::new(&[namespace]).as_bytes(), key.as_bytes()])
     }
 
-    /// The keys of all buckets of a namespace, in order.
+    /// Returns the key of the list of all buckets of a namespace, in order.
     pub(crate) fn all_buckets(&self, namespace: &str) -> Vec<u8> {
         self.key("B:", &[namespace.as_bytes()])
     }
 
-    /// The keys of the buckets of a resource, in order.
+    /// Returns the key of the list of the buckets of a resource, in order.
     pub(crate) fn resource_buckets(&self, namespace: &str, resource: &str) -> Vec<u8> {
         self.key("R:", &[Key::new(&[namespace, resource]).as_bytes()])
     }
 
-    /// There if the namespace is closed.
+    /// Returns the key that exists if the namespace is closed.
     pub(crate) fn closed(&self, namespace: &str) -> Vec<u8> {
         self.key("x:", &[namespace.as_bytes()])
     }
 
-    /// The claims on a bucket, by waiter and limit: until when, and how much.
+    /// Returns the key of the claims on a bucket, by waiter and limit: until when, and how much.
     pub(crate) fn claims(&self, namespace: &str, key: &Key) -> Vec<u8> {
         self.key("c:", &[Key::new(&[namespace]).as_bytes(), key.as_bytes()])
     }
 
-    /// The waiters that claim a limit of a bucket, by rank.
+    /// Returns the key of the waiters that claim a limit of a bucket, by rank.
     pub(crate) fn queue(&self, namespace: &str, key: &Key, limit: &str) -> Vec<u8> {
         self.key("q:", &[Key::new(&[namespace, limit]).as_bytes(), key.as_bytes()])
     }
 
-    /// What came of a call.
+    /// Returns the key of the remembered outcome of a call.
     pub(crate) fn outcome(&self, id: u128) -> Vec<u8> {
         self.key("i:", &[&id.to_be_bytes()])
     }
 
-    /// What the keys of all records start with.
+    /// Returns the prefix of the keys of all records.
     pub(crate) fn records(&self) -> Vec<u8> {
         self.key("r:", &[])
     }
@@ -82,33 +82,33 @@ impl Layout {
         self.key("r:", &[&record_bytes(key)])
     }
 
-    /// What the keys of the records of a partition start with; the sort key follows.
+    /// Returns the prefix of the keys of the records of a partition; the sort key follows.
     pub(crate) fn records_of(&self, partition: &str) -> Vec<u8> {
         self.key("r:", &[Key::new(&[partition]).as_bytes()])
     }
 
-    /// The sort keys of a partition, in order.
+    /// Returns the key of the list of the sort keys of a partition, in order.
     pub(crate) fn partition(&self, partition: &str) -> Vec<u8> {
         self.key("p:", &[partition.as_bytes()])
     }
 
-    /// What an index has in a partition, in order.
+    /// Returns the key of the list of a partition of an index, in order.
     pub(crate) fn index(&self, index: Index, partition: &str) -> Vec<u8> {
         self.key("n:", &[format!("{}:", index_number(index)).as_bytes(), partition.as_bytes()])
     }
 
-    /// The records that expire, by when.
+    /// Returns the key of the list of the records that expire, by when.
     pub(crate) fn expiring(&self) -> Vec<u8> {
         self.key("e", &[])
     }
 }
 
-/// The key of a record as bytes.
+/// Encodes the key of a record.
 pub(crate) fn record_bytes(key: &ItemKey) -> Vec<u8> {
     [Key::new(&[&key.partition]).as_bytes(), key.sort.as_bytes()].concat()
 }
 
-/// The key that bytes say, if they say one.
+/// Decodes the key of a record.
 pub(crate) fn record_from(bytes: &[u8]) -> Option<ItemKey> {
     const LONG: u8 = u8::MAX;
     let (short, rest) = bytes.split_first()?;
@@ -121,7 +121,7 @@ pub(crate) fn record_from(bytes: &[u8]) -> Option<ItemKey> {
     Some(ItemKey::new(str::from_utf8(partition).ok()?, str::from_utf8(sort).ok()?))
 }
 
-/// How a record stands in an index: its place there, then its key. In the order of the places.
+/// Encodes an entry of an index: the sort key there, then the key of the record. In the order of the sort keys.
 pub(crate) fn place_bytes(sort: &str, key: &ItemKey) -> Vec<u8> {
     let mut bytes = escaped(sort);
     bytes.extend([0, 0]);
@@ -129,7 +129,7 @@ pub(crate) fn place_bytes(sort: &str, key: &ItemKey) -> Vec<u8> {
     bytes
 }
 
-/// The sort key and the record that a place says.
+/// Decodes an entry of an index: the sort key there, and the key of the record.
 pub(crate) fn place_from(bytes: &[u8]) -> Option<(String, ItemKey)> {
     let end = bytes.windows(2).position(|pair| pair == [0, 0])?;
     let key = record_from(&bytes[end + 2..])?;
@@ -144,13 +144,13 @@ pub(crate) fn place_from(bytes: &[u8]) -> Option<(String, ItemKey)> {
     Some((String::from_utf8(sort).ok()?, key))
 }
 
-/// Text in which two zeros never follow each other, in the same order.
+/// Escapes a text so that two zeros never follow each other; keeps the order of texts.
 pub(crate) fn escaped(sort: &str) -> Vec<u8> {
     let escape = |byte: u8| [byte, u8::MAX].into_iter().take(1 + usize::from(byte == 0));
     sort.bytes().flat_map(escape).collect()
 }
 
-/// When something expires, in the milliseconds that a sorted set can tell apart. Never too early.
+/// Returns an expiry in milliseconds, which a sorted set can hold exactly. Rounds up: never too early.
 pub(crate) fn millis(at: Tick) -> String {
     at.as_micros().div_ceil(1_000).to_string()
 }

@@ -1,43 +1,44 @@
-//! The server as a store of records.
+//! `Records` for the store.
 
 use std::time::Duration;
 
 use tollgate_store::records::{
     Cursor, Index, Item, ItemKey, PAGE_MAX, Page, Query, Records, RecordsError, Write, check_keys, item_from,
 };
+use tollgate_store::workers::{CallTimer, unique_id};
 use tollgate_store::{OwnedTransaction, QueuePlace, Reply, StoreError};
 
 use crate::ServerError;
-use crate::apply::{ScriptReply, remembered_by, unique_id};
+use crate::apply::{ScriptReply, remembered_by};
 use crate::inner::{RedisInner, RedisStore};
 use crate::layout::{escaped, place_from, record_from};
-use crate::service::{CallTimer, SeenValues, TimedError};
+use crate::service::{SeenValues, TimedError};
 
-/// The record that bytes say.
+/// Decodes a record.
 pub(crate) fn item_of(key: &ItemKey, bytes: &[u8]) -> Result<Item, StoreError> {
     let item = str::from_utf8(bytes).ok().and_then(|text| item_from(key.clone(), text));
     let unreadable = || ServerError::Unreadable(format!("the record {key:?}")).into_error(Duration::ZERO);
     item.ok_or_else(unreadable)
 }
 
-/// What to list of an ordered set.
+/// A range of an ordered set.
 pub(crate) struct SetRange {
     /// The set.
     pub(crate) list: Vec<u8>,
-    /// Only what starts with this.
+    /// Only members that start with this.
     pub(crate) prefix: Vec<u8>,
-    /// Only what is behind this, in the order of the list.
+    /// Only members after this one, in the order of the list.
     pub(crate) after: Option<Vec<u8>>,
     pub(crate) limit: usize,
     pub(crate) newest_first: bool,
-    /// What the keys of the values start with.
+    /// The prefix of the keys of the values.
     pub(crate) values: Vec<u8>,
-    /// Whether the rest of the key is what is behind the place in an index.
+    /// Whether the rest of the key is what follows the sort key of an index.
     pub(crate) is_index: bool,
 }
 
 impl RedisInner {
-    /// The members of a range and their values, with the time.
+    /// Returns the members of a range and their values, with the time.
     pub(crate) async fn list(
         &self,
         range: &SetRange,
@@ -76,7 +77,8 @@ impl RedisInner {
 
     async fn get_many(&self, keys: &[ItemKey]) -> Result<Vec<Option<Item>>, RecordsError> {
         let names: Vec<Vec<u8>> = keys.iter().map(|key| self.service.layout.record(key)).collect();
-        let ScriptReply::Seen((_, seen)) = self.look(CallTimer::start(), unique_id(), &names).await? else {
+        let ScriptReply::Seen((_, seen)) = self.read_values(CallTimer::start(), unique_id(), &names).await?
+        else {
             return Err(ServerError::Garbage("nothing was seen".into()).into_error(Duration::ZERO).into());
         };
         let item = |(key, bytes): (&ItemKey, &Vec<u8>)| match bytes.is_empty() {
@@ -157,15 +159,8 @@ impl RedisInner {
             let Some(key) = record_from(&bytes) else { continue };
             // What has expired is not there, so it is deleted by a write that changes nothing.
             let write = [Write::Delete(key, vec![tollgate_store::records::Test::Absent])];
-            match self
-                .apply_with_usage(
-                    &OwnedTransaction::empty(),
-                    &write,
-                    remembered_by(self.service.timeout),
-                    &[],
-                )
-                .await
-            {
+            let (call, remembered) = (OwnedTransaction::empty(), remembered_by(self.service.timeout));
+            match self.apply_in_turn(&call, &write, remembered, &[], &QueuePlace::default()).await {
                 Ok(_) | Err(RecordsError::Failed(_)) => {}
                 Err(RecordsError::Store(error)) => return Err(error),
                 Err(_) => {}
@@ -179,7 +174,7 @@ fn not_text() -> StoreError {
     ServerError::Unreadable("the key of a record".into()).into_error(Duration::ZERO)
 }
 
-/// The least bytes that are greater than all that start with these, if there are any.
+/// Returns the least bytes that are greater than all that start with these, if there are any.
 fn after_bytes(prefix: &[u8]) -> Option<Vec<u8>> {
     let last = prefix.iter().rposition(|byte| *byte < u8::MAX)?;
     let mut end = prefix[..=last].to_vec();

@@ -1,26 +1,27 @@
-//! Many buckets of a namespace at once.
+//! Listing, forgetting and sweeping the buckets of a namespace.
 
 use tollgate_core::{Limits, Tick};
 use tollgate_store::records::{Cursor, Item, ItemKey, PAGE_MAX, Page, RecordsError};
 use tollgate_store::usage::{Sums, bucket_of_usage};
+use tollgate_store::workers::{CallTimer, unique_id};
 use tollgate_store::{Activity, BucketRef, BucketStatus, FORGET_MAX, Freed, Key, Scope, StoreError};
 
 use crate::ServerError;
-use crate::apply::{BRIEFLY, ScriptReply, unique_id};
+use crate::apply::{BRIEFLY, ScriptReply};
 use crate::codec::RedisRow;
 use crate::commit::Changes;
 use crate::draft::{CommitPlan, ValueSnapshot};
 use crate::inner::{RedisInner, without_tests};
 use crate::records::{SetRange, item_of};
-use crate::service::{CallTimer, TimedError, bulks};
+use crate::service::{TimedError, bulks};
 
-/// How many buckets are listed at once to have their usage read or written down.
+/// How many buckets are listed at once to read or write down their usage.
 const LISTED: usize = 500;
 
-/// How often the usage of a bucket is worked out anew because others were quicker.
+/// How often the usage of a bucket is worked out anew because other clients were quicker.
 const CONFLICTS_MAX: usize = 100;
 
-/// Whether usage of the hour that it is is written down as well.
+/// The hours whose usage is written down: all, or only those that are over.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Hours {
     All,
@@ -66,11 +67,11 @@ impl RedisInner {
             for (member, bytes) in pairs {
                 let key = Key::from_bytes(&member);
                 after = Some(key.clone());
-                // The key has expired. The sweep takes it out of the list: a caller that looks writes nothing.
+                // The key has expired. The sweep removes it from the list: listing writes nothing.
                 if bytes.is_empty() {
                     continue;
                 }
-                // Keys that are no pair are none of these, however many there are of them.
+                // Keys that are no pair are not of an entity, and are skipped.
                 let Some((entity, resource)) = key.pair().filter(|(one, two)| scope.has(one, two)) else {
                     continue;
                 };
@@ -89,10 +90,10 @@ impl RedisInner {
         Ok(Page { items, next })
     }
 
-    /// What is in use of some buckets of a scope behind a key and what was used that is in no record yet; and the last that
-    /// was looked at if there may be more.
+    /// Returns the activity of some buckets of a scope after a key: what is in use, and what was used that is in no record
+    /// yet; and the last key that was read if there may be more.
     ///
-    /// Reads only, except that this process sends what it has used and not yet counted itself.
+    /// Reads only, except that this process gives back what it holds ahead, and counts what it used of that.
     pub(crate) async fn activity(
         &self,
         namespace: &str,
@@ -100,7 +101,7 @@ impl RedisInner {
         after: Option<Key>,
     ) -> Result<(Vec<Activity>, Option<Key>), StoreError> {
         if after.is_none() {
-            self.return_prefetched(namespace, scope).await;
+            self.prefetcher.return_scope(namespace, scope).await;
         }
         let (seen, pairs) = self.list(&self.range(namespace, scope, after, LISTED)).await?;
         let last = pairs.last().map(|(member, _)| Key::from_bytes(member)).filter(|_| pairs.len() == LISTED);
@@ -122,7 +123,7 @@ impl RedisInner {
         Ok((activities, last))
     }
 
-    /// The records of usage at these keys, each with what its bucket has counted since.
+    /// Returns the records of usage at these keys, each with what its bucket has counted since.
     pub(crate) async fn usage_at(&self, keys: &[ItemKey]) -> Result<Vec<Option<Item>>, RecordsError> {
         let layout = &self.service.layout;
         // A record of something else has no bucket to add to it, and is read twice instead.
@@ -132,7 +133,8 @@ impl RedisInner {
         };
         let names: Vec<Vec<u8>> =
             keys.iter().map(|key| layout.record(key)).chain(keys.iter().map(bucket)).collect();
-        let ScriptReply::Seen((_, seen)) = self.look(CallTimer::start(), unique_id(), &names).await? else {
+        let ScriptReply::Seen((_, seen)) = self.read_values(CallTimer::start(), unique_id(), &names).await?
+        else {
             return Err(ServerError::Garbage("nothing was seen".into())
                 .into_error(Default::default())
                 .into());
@@ -155,7 +157,7 @@ impl RedisInner {
         Ok(items)
     }
 
-    /// Takes buckets out of the lists that are gone, unless they have come back.
+    /// Removes buckets that are gone from the lists, unless they were made again.
     async fn unlist(&self, namespace: &str, gone: &[Key]) -> Result<(), StoreError> {
         for keys in gone.chunks(100) {
             let (mut changes, mut view) = (Changes::default(), ValueSnapshot::default());
@@ -200,12 +202,12 @@ impl RedisInner {
             }
             for (key, is_there) in &found {
                 forgotten += usize::from(*is_there);
-                // Waiters for a bucket that is gone have to find that out.
+                // Waiters for a bucket that is gone have to ask again.
                 self.wait_queues.notify(&Freed::all(namespace, key));
             }
-            // Those that were only listed do not count, so there may be more.
+            // Buckets that were gone and only listed do not count, so there may be more.
             if forgotten > 0 || is_last || found.is_empty() {
-                self.drop_prefetched(namespace, scope).await;
+                self.prefetcher.drop_scope(namespace, scope).await;
                 return Ok(forgotten);
             }
         }
@@ -222,7 +224,7 @@ impl RedisInner {
     }
 
     pub(crate) async fn write_usage(&self, namespace: &str, scope: Scope<'_>) -> Result<(), StoreError> {
-        self.return_prefetched(namespace, scope).await;
+        self.prefetcher.return_scope(namespace, scope).await;
         let mut after = None;
         loop {
             let (_, pairs) = self.list(&self.range(namespace, scope, after, LISTED)).await?;
@@ -248,11 +250,11 @@ impl RedisInner {
         key: &Key,
         hours: Hours,
     ) -> Result<(), StoreError> {
-        let (watch, id) = (CallTimer::start(), unique_id());
-        // Whatever its limits are, they are in what is stored.
+        let (timer, id) = (CallTimer::start(), unique_id());
+        // The limits of the bucket are in its stored value.
         let limits = Limits::new::<[tollgate_core::Limit; 0]>([]).expect("no limits are valid limits");
         let place = BucketRef { namespace, key, limits: &limits };
-        let mut looked = self.look(watch, id, &[self.service.layout.bucket(namespace, key)]).await?;
+        let mut looked = self.read_values(timer, id, &[self.service.layout.bucket(namespace, key)]).await?;
         for _ in 0..CONFLICTS_MAX {
             let view = match looked {
                 ScriptReply::Done(_) => return Ok(()),
@@ -261,17 +263,17 @@ impl RedisInner {
             let plan = self.draft(&view).write_usage(&place, hours == Hours::All).map_err(without_tests)?;
             looked = match plan {
                 None | Some(CommitPlan::Answer(_) | CommitPlan::Guess) => return Ok(()),
-                Some(CommitPlan::Look(more)) => self.look_again(watch, id, &view, more).await?,
+                Some(CommitPlan::Look(more)) => self.read_again(timer, id, &view, more).await?,
                 Some(CommitPlan::Commit(_, changes)) => {
-                    self.commit(watch, (id, BRIEFLY), &view, &changes, b"-").await?
+                    self.commit(timer, (id, BRIEFLY), &view, &changes, b"-").await?
                 }
             };
         }
-        Err(ServerError::Conflict(CONFLICTS_MAX).into_error(watch.waited()))
+        Err(ServerError::Conflict(CONFLICTS_MAX).into_error(timer.elapsed()))
     }
 
-    /// Looks at a few buckets of a namespace, whichever: takes those out of the lists that are gone, and writes down what
-    /// was used in an hour that was over at `now`, so that they may be forgotten too.
+    /// Sweeps a few random buckets of a namespace: removes those that are gone from the lists, and writes down what was
+    /// used in an hour that was over at `now`, so that these keys may expire too.
     pub(crate) async fn sweep_buckets(
         &self,
         namespace: &str,
@@ -288,7 +290,8 @@ impl RedisInner {
         )?;
         let keys: Vec<Key> = members.iter().map(|member| Key::from_bytes(member)).collect();
         let names: Vec<Vec<u8>> = keys.iter().map(|key| self.service.layout.bucket(namespace, key)).collect();
-        let ScriptReply::Seen((_, seen)) = self.look(CallTimer::start(), unique_id(), &names).await? else {
+        let ScriptReply::Seen((_, seen)) = self.read_values(CallTimer::start(), unique_id(), &names).await?
+        else {
             return Ok(());
         };
         let mut gone = Vec::new();
@@ -303,7 +306,7 @@ impl RedisInner {
     }
 }
 
-/// The usage that is counted in a bucket. What cannot be read is left alone: a caller that asks for it gets the error.
+/// Returns the usage that is counted in a bucket. A value that cannot be read is skipped: a call on it gets the error.
 fn usage_in(bytes: &[u8]) -> Option<Sums> {
     RedisRow::from_bytes(bytes, None).ok()?.usage
 }

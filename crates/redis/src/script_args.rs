@@ -1,4 +1,4 @@
-//! A step as the numbers that the script works with, if all of them are small enough.
+//! Arguments of scripts: a step as numbers, if all of them are small enough.
 
 use tollgate_core::{Limit, MachineView, Span, Tick};
 use tollgate_store::prefetch::UsageDelta;
@@ -19,7 +19,7 @@ const CALENDAR: f64 = 5.0;
 const SLIDING: f64 = 6.0;
 const COOLDOWN: f64 = 7.0;
 
-/// Added to how a step is metered if a child made the call.
+/// Added to the metering of a step if a child made the call.
 const OF_CHILD: f64 = 2.0;
 
 const SHADOW: f64 = 1.0;
@@ -28,7 +28,7 @@ const RESOURCE: f64 = 2.0;
 /// Usage is counted by the hour.
 const HOUR: u64 = 3_600_000_000;
 
-/// By how much the server may be behind what is thought to be its time.
+/// By how much the server's time may be behind the estimate of this host.
 const EARLY: Span = Span::from_secs(10);
 
 /// Below which nothing is ever left.
@@ -37,33 +37,33 @@ const NEVER: f64 = -1e300;
 /// How many limits `meters.lua` handles at most.
 const METERS_MAX: usize = 8;
 
-/// How what a step uses is counted.
+/// How the usage of a step is counted.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum StepMetering<'a> {
     /// Not at all.
     Off,
     /// As what it takes, and what its settlement changes.
     On,
-    /// As this says, because what is taken is not what is used.
-    Told(&'a UsageDelta),
+    /// As this, because what is taken is not what is used.
+    Override(&'a UsageDelta),
 }
 
 impl<'a> StepMetering<'a> {
-    /// For a step of a call that is metered or not, and for which `told` may say what was used.
-    pub(crate) fn of(is_metered: bool, told: Option<&'a UsageDelta>) -> StepMetering<'a> {
-        match (is_metered, told) {
+    /// Returns the metering of a step of a call that is metered or not. `used` overrides what was used.
+    pub(crate) fn of(is_metered: bool, used: Option<&'a UsageDelta>) -> StepMetering<'a> {
+        match (is_metered, used) {
             (false, _) => StepMetering::Off,
             (true, None) => StepMetering::On,
-            (true, Some(counted)) => StepMetering::Told(counted),
+            (true, Some(counted)) => StepMetering::Override(counted),
         }
     }
 }
 
-/// What is passed to `meters.lua` for a step, if it takes from meters that all refuse and have nothing to remark. `now`
-/// is about when it will be.
+/// Returns the arguments of `meters.lua` for a step, if it takes from meters only, none of which is a shadow or has a soft
+/// level. `now` is an estimate.
 pub(crate) fn of_meters(step: &Step<'_>, metered: bool, now: Tick) -> Option<Vec<u8>> {
     let (limits, costs) = (step.place.limits, step.takes()?);
-    if limits.len() > METERS_MAX || limits.have_remarks() {
+    if limits.len() > METERS_MAX || limits.may_warn() {
         return None;
     }
     let hour = metered.then(|| marked_hour(now, Caller::of(costs)));
@@ -80,8 +80,8 @@ pub(crate) fn of_meters(step: &Step<'_>, metered: bool, now: Tick) -> Option<Vec
     Some(out)
 }
 
-/// What is passed to `apply.lua` for a step: six numbers and the holder, then eight numbers for each limit, then what
-/// was used if that is given. `None` if it is nothing for a script. `now` is about when it will be.
+/// Returns the arguments of `apply.lua` for a step: six numbers and the holder, then eight numbers for each limit, then
+/// what was used if that is given. `None` if no script can apply it. `now` is an estimate.
 pub(crate) fn of_step(step: &Step<'_>, metering: StepMetering<'_>, now: Tick) -> Option<Vec<u8>> {
     let limits = step.place.limits;
     let (op, given, holder) = match &step.op {
@@ -96,7 +96,7 @@ pub(crate) fn of_step(step: &Step<'_>, metering: StepMetering<'_>, now: Tick) ->
     let mut out = Vec::with_capacity(64 + 64 * limits.len());
     let held = if holder.is_some() { 1.0 } else { 0.0 };
     let caller = match (&step.op, metering) {
-        (_, StepMetering::Told(counted)) => counted.caller,
+        (_, StepMetering::Override(counted)) => counted.caller,
         (Op::Take { costs, .. }, _) => Caller::of(costs),
         (Op::Settle(usage) | Op::SettleExisting(usage), _) => Caller::of(usage.reserved),
         _ => Caller::Own,
@@ -104,7 +104,7 @@ pub(crate) fn of_step(step: &Step<'_>, metering: StepMetering<'_>, now: Tick) ->
     let metered = match metering {
         StepMetering::Off => 0.0,
         StepMetering::On => 1.0,
-        StepMetering::Told(_) => 2.0,
+        StepMetering::Override(_) => 2.0,
     };
     let metered = if caller == Caller::Child && metered > 0.0 { metered + OF_CHILD } else { metered };
     let head = [op, metered, small(limits.version())?, small(given)?, limits.len() as f64, held];
@@ -123,7 +123,7 @@ pub(crate) fn of_step(step: &Step<'_>, metering: StepMetering<'_>, now: Tick) ->
         out.extend((first as f64).to_le_bytes());
         out.extend((second as f64).to_le_bytes());
     }
-    if let StepMetering::Told(counted) = metering {
+    if let StepMetering::Override(counted) = metering {
         out.extend(signed(counted.events)?.to_le_bytes());
         for index in 0..limits.len() {
             let amount = counted.amounts.get(index).copied().unwrap_or(0);
@@ -133,7 +133,7 @@ pub(crate) fn of_step(step: &Step<'_>, metering: StepMetering<'_>, now: Tick) ->
     Some(out)
 }
 
-/// The kind of a limit, three numbers of its own, below what there is something to remark, and how it is enforced.
+/// Returns the kind of a limit, three numbers of its own, the level below which there is a remark, and how it is enforced.
 fn of_limit(limit: &Limit, amount: u64, now: Tick) -> Option<[f64; 6]> {
     small(amount)?;
     let [kind, a, b, c] = match limit.machine_view() {
@@ -160,7 +160,7 @@ fn of_limit(limit: &Limit, amount: u64, now: Tick) -> Option<[f64; 6]> {
         MachineView::Unbounded => [UNBOUNDED, 0.0, 0.0, 0.0],
         _ => return None,
     };
-    let below = match limit.remarked_below() {
+    let below = match limit.warns_below() {
         None => NEVER,
         Some(below) => small(u64::try_from(below).ok()?)?,
     };

@@ -1,4 +1,4 @@
-//! What can go wrong with a call to the server.
+//! Errors of calls to the server.
 
 use std::time::Duration;
 
@@ -6,6 +6,13 @@ use redis::{ErrorKind, RedisError, ServerErrorKind};
 use tollgate_store::StoreError;
 
 /// Why a call to the server failed.
+///
+/// ```
+/// use tollgate_redis::ServerError;
+///
+/// assert!(ServerError::Timeout.is_passing());
+/// assert!(!ServerError::AccessDenied("NOPERM".into()).is_passing());
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ServerError {
@@ -15,59 +22,59 @@ pub enum ServerError {
     /// The connection broke.
     #[error("the connection to Redis broke ({0})")]
     Lost(String),
-    /// No answer in time.
+    /// No reply came in time.
     #[error("Redis did not answer in time; check the network and the load of the server")]
     Timeout,
-    /// The server cannot serve just now: it loads its data, is a replica, has lost its master, or a slot is on its way.
+    /// The server cannot serve just now: it loads its data, is a replica, has lost its master, or a slot is being moved.
     #[error("Redis cannot serve just now: {0}")]
     Busy(String),
     /// The slot is at another node.
     #[error("the slot is at {0}")]
     Moved(String),
-    /// The slot is on its way to another node, which is to be asked this once.
+    /// The slot is being moved to another node, which may have the keys already.
     #[error("the slot is on its way to {0}")]
     Ask(String),
     /// The server does not know the script.
     #[error("Redis does not know the script")]
     NoScript,
-    /// Others changed the same values again and again.
+    /// Other clients changed the same values again and again.
     #[error("others changed the same values {0} times in a row; try again")]
     Conflict(usize),
     /// The server has no memory left.
     #[error("Redis has no memory left ({0}); give it more, or let less be kept")]
     OutOfMemory(String),
-    /// Something that is no answer of Redis, or none that this version knows.
+    /// The reply is not one of Redis, or not one that this version can parse.
     #[error("what came is no answer of Redis: {0}")]
     Garbage(String),
-    /// The caller may not do this.
+    /// The user lacks a right.
     #[error("no permission: {0}; check the user, the password and the rights of the user")]
     AccessDenied(String),
-    /// What is stored is not ours, or damaged.
+    /// A stored value is not ours, or damaged.
     #[error("what is stored cannot be read: {0}")]
     Unreadable(String),
-    /// Something that this version knows nothing about.
+    /// Any other error of the server.
     #[error("Redis refused the call: {0}")]
     Other(String),
 }
 
 impl ServerError {
-    /// Whether it may be over in a moment, so that another try is worth it.
+    /// Returns whether it may be over in a moment, so that a retry is worth it.
     pub fn is_passing(&self) -> bool {
         !matches!(self, ServerError::AccessDenied(_) | ServerError::Unreadable(_) | ServerError::Other(_))
     }
 
-    /// Whether it says why there is no service, rather than that no answer came or where else to ask.
-    pub(crate) fn is_telling(&self) -> bool {
+    /// Returns whether it names a cause, rather than a missing reply or a redirect.
+    pub(crate) fn names_cause(&self) -> bool {
         !matches!(
             self,
             ServerError::Timeout | ServerError::NoScript | ServerError::Moved(_) | ServerError::Ask(_)
         )
     }
 
-    /// Whether the connection is of no use any more.
+    /// Returns whether the connection has to be dropped.
     pub(crate) fn breaks(&self) -> bool {
         match self {
-            // Those who say this will serve in a moment; all others who are busy are not who should be asked.
+            // A server with one of these errors will serve in a moment; any other busy one is the wrong server.
             ServerError::Busy(why) => {
                 !["TRYAGAIN", "LOADING", "Script attempted"].iter().any(|it| why.contains(it))
             }
@@ -87,7 +94,7 @@ impl ServerError {
         }
     }
 
-    /// What an error of the client says. It never quotes what was sent, so it names no secret.
+    /// Converts an error of the client library. It never quotes what was sent, so it shows no secret.
     pub(crate) fn of(error: &RedisError) -> ServerError {
         let code = error.code().unwrap_or_default();
         let text = || match (code, error.detail()) {
@@ -126,10 +133,10 @@ impl ServerError {
             "BUSY" | "UNKILLABLE" | "MISCONF" | "NOREPLICAS" | "FAILOVER" | "UNBLOCKED" => {
                 ServerError::Busy(text)
             }
-            // How servers say it whose scripts wrap what their commands say.
+            // Some servers wrap the errors of commands in errors of the script.
             _ if text.contains("ACL") || text.contains("NOPERM") => ServerError::AccessDenied(text),
             _ if text.contains("OOM command not allowed") => ServerError::OutOfMemory(text),
-            // A slot that is on its way, seen from within a script.
+            // A slot that is being moved, as scripts see it.
             _ if text.contains("READONLY") || text.contains("Script attempted to access") => {
                 ServerError::Busy(text)
             }

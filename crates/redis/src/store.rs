@@ -1,10 +1,10 @@
-//! The server as a store of buckets.
+//! `Store` for the store.
 
 use std::sync::Arc;
 
 use tollgate_core::{Denial, Status};
 use tollgate_store::records::{RecordsError, Write};
-use tollgate_store::workers::ToTheEnd;
+use tollgate_store::workers::RunToCompletion;
 use tollgate_store::{
     BucketRef, Clock, Op, OutcomeCallback, OwnedTransaction, QueuePlace, Reach, Reply, Step, Store,
     StoreError, Transaction, TxnOutcome,
@@ -21,22 +21,26 @@ impl RedisStore {
         place: QueuePlace,
     ) -> impl Future<Output = Result<TxnOutcome, RecordsError>> + Send + use<> {
         let (inner, call) = (Arc::clone(&self.0), Arc::new(call));
-        let unheard = {
+        let abandoned = {
             let (inner, call, rank) = (Arc::clone(&inner), Arc::clone(&call), place.rank);
-            move |applied: Result<TxnOutcome, _>| {
-                applied.iter().for_each(|applied| inner.undo(&call, applied));
-                rank.into_iter().for_each(|rank| inner.leave_late(rank, &call));
+            move |outcome: Result<TxnOutcome, _>| {
+                if let Ok(outcome) = &outcome {
+                    inner.undo(&call, outcome);
+                }
+                if let Some(rank) = rank {
+                    inner.leave_late(rank, &call);
+                }
             }
         };
         let handle = inner.service.workers.handle().clone();
         let apply = async move {
             inner.await_detached(&call).await;
             let remembered = remembered_by(inner.service.timeout);
-            let applied = inner.apply_prefetched(&call, &writes, remembered, &place).await?;
-            inner.after(&call, &applied);
-            Ok(applied)
+            let outcome = inner.apply_prefetched(&call, &writes, remembered, &place).await?;
+            inner.notify_freed(&call, &outcome);
+            Ok(outcome)
         };
-        ToTheEnd::new(handle, apply, unheard)
+        RunToCompletion::new(handle, apply, abandoned)
     }
 }
 
@@ -58,7 +62,7 @@ impl Store for RedisStore {
         let call = OwnedTransaction::new(&Transaction { id: None, steps, metered: false });
         Reply::later(self.0.service.within(async move {
             self.0.await_detached(&call).await;
-            self.0.fare(&call).await
+            self.0.evaluate(&call).await
         }))
     }
 
@@ -67,16 +71,16 @@ impl Store for RedisStore {
         let call = OwnedTransaction::new(&Transaction { id: None, steps: &steps, metered: false });
         Reply::later(self.0.service.within(async move {
             self.0.await_detached(&call).await;
-            self.0.stand(&call).await
+            self.0.peek(&call).await
         }))
     }
 
     fn apply_detached(&self, call: &Transaction<'_>) {
-        self.0.apply_detached(OwnedTransaction::new(call));
+        self.0.apply_detached(OwnedTransaction::new(call), Box::new(|_| ()));
     }
 
-    fn hand_over_and_tell(&self, call: &Transaction<'_>, told: OutcomeCallback) {
-        self.0.hand_over_counted(OwnedTransaction::new(call), Vec::new(), told);
+    fn hand_over_and_tell(&self, call: &Transaction<'_>, callback: OutcomeCallback) {
+        self.0.apply_detached(OwnedTransaction::new(call), callback);
     }
 
     fn new_holder_id(&self) -> u128 {

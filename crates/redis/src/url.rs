@@ -1,4 +1,4 @@
-//! The address of a store, as people write it.
+//! URLs of stores.
 //!
 //! ```text
 //! redis://[USER[:PASSWORD]@]HOST[:PORT][/DB][?OPTIONS]
@@ -13,10 +13,19 @@ use std::time::Duration;
 const PORT: u16 = 6379;
 const SENTINEL_PORT: u16 = 26379;
 
-/// What all keys start with unless the address says otherwise.
+/// The default prefix of all keys.
 const PREFIX: &str = "tollgate";
 
-/// Where a store is, and how it is used. Neither shows the password.
+/// The address of a store and its options. Neither `Debug` nor `Display` shows the password.
+///
+/// ```
+/// use tollgate_redis::RedisUrl;
+///
+/// let url: RedisUrl = "redis://ann:secret@cache.example:6380/2?prefetch=5".parse()?;
+/// assert_eq!(url.prefetch(), Some(5));
+/// assert!(!url.to_string().contains("secret"));
+/// # Ok::<(), tollgate_redis::UrlError>(())
+/// ```
 #[derive(Clone, PartialEq, Eq)]
 pub struct RedisUrl {
     pub(crate) service: Deployment,
@@ -26,29 +35,36 @@ pub struct RedisUrl {
     pub(crate) password: Option<String>,
     pub(crate) database: i64,
     pub(crate) sentinel_password: Option<String>,
-    /// The file with the certificates of those who vouch for the server; those of the web unless it says otherwise.
+    /// The file with the root certificates; those of the web by default.
     pub(crate) ca: Option<String>,
-    /// What all keys start with.
+    /// The prefix of all keys.
     pub(crate) prefix: String,
     pub(crate) timeout: Option<Duration>,
-    /// Whether a server is accepted that forgets what it likes when its memory is full.
+    /// Whether a server is accepted that evicts keys when its memory is full.
     pub(crate) accepts_eviction: bool,
-    /// How many percent of each capacity a process may hold ahead; nothing unless it is said.
+    /// How many percent of each capacity a process may hold ahead; by default nothing.
     pub(crate) prefetch: Option<u8>,
 }
 
-/// What is at the address.
+/// The kind of server at the address.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Deployment {
     /// A server.
     Single,
-    /// Sentinels that know where the master of this name is.
+    /// Sentinels that know the address of the master of this name.
     Sentinel(String),
     /// Nodes of a cluster.
     Cluster,
 }
 
 /// Why an address is not valid. It never quotes the address, which may have a password in it.
+///
+/// ```
+/// use tollgate_redis::{RedisUrl, UrlError};
+///
+/// let error: UrlError = "http://cache.example".parse::<RedisUrl>().unwrap_err();
+/// assert!(error.to_string().contains("redis+sentinel"), "{error}");
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct UrlError(String);
@@ -102,7 +118,7 @@ impl FromStr for RedisUrl {
 }
 
 impl RedisUrl {
-    /// How many percent of each capacity a process may hold ahead, if it says so.
+    /// Returns how many percent of each capacity a process may hold ahead, if the address has that option.
     pub fn prefetch(&self) -> Option<u8> {
         self.prefetch
     }
@@ -183,7 +199,7 @@ fn credentials_of(text: &str) -> Result<(Option<String>, Option<String>), UrlErr
     Ok((user, password.map(decoded).transpose()?))
 }
 
-/// `500ms`, `5s`, or a number of milliseconds.
+/// Parses `500ms`, `5s`, or a number of milliseconds.
 fn millis_of(text: &str) -> Result<Duration, UrlError> {
     let (number, unit) = match text.strip_suffix("ms") {
         Some(number) => (number, 1),
@@ -214,7 +230,7 @@ fn decoded(text: &str) -> Result<String, UrlError> {
     String::from_utf8(bytes).or_else(|_| bad("what is written with % is no UTF-8"))
 }
 
-/// The address without a password.
+/// Writes the address without its password.
 impl fmt::Display for RedisUrl {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let base = if self.is_encrypted { "rediss" } else { "redis" };

@@ -54,7 +54,7 @@ impl Fleet {
     }
 
     fn number(&self, script: &str, argument: &str) -> i64 {
-        match self.server.say(&["EVAL", script, "0", argument]) {
+        match self.server.command(&["EVAL", script, "0", argument]) {
             Said::Number(number) => number,
             other => panic!("the server said {other:?}"),
         }

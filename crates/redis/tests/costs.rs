@@ -11,7 +11,7 @@ use tollgate_redis_local::{Server, ServerKind};
 
 /// How many commands of clients there were: scripts, and whatever else comes without one.
 fn calls(server: &Server) -> u64 {
-    let info = server.say(&["INFO", "commandstats"]);
+    let info = server.command(&["INFO", "commandstats"]);
     let of = |name: &str| {
         let field = info.field(&format!("cmdstat_{name}"))?;
         field.strip_prefix("calls=")?.split(',').next()?.parse::<u64>().ok()
@@ -89,7 +89,7 @@ fn a_denial_is_one_call() {
 
 /// How often each command was carried out, by clients or in scripts.
 fn commands(server: &Server) -> BTreeMap<String, u64> {
-    let info = server.say(&["INFO", "commandstats"]);
+    let info = server.command(&["INFO", "commandstats"]);
     let counted = info.text().lines().filter_map(|line| {
         let (name, fields) = line.strip_prefix("cmdstat_")?.split_once(":calls=")?;
         Some((name.to_owned(), fields.split(',').next()?.parse().ok()?))
@@ -99,7 +99,7 @@ fn commands(server: &Server) -> BTreeMap<String, u64> {
 
 /// How many bytes clients have sent.
 fn received(server: &Server) -> u64 {
-    let info = server.say(&["INFO", "stats"]);
+    let info = server.command(&["INFO", "stats"]);
     info.field("total_net_input_bytes").expect("it is counted").parse().expect("a number")
 }
 

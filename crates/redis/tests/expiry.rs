@@ -11,8 +11,8 @@ use tollgate_store::{BucketRef, Key, LeaseTerm, Op, Step, StepOutcome, Store, Tr
 
 /// Keys of buckets, and for how many milliseconds each is still there; -1 for ever.
 fn lives(client: &mut Client) -> Vec<i64> {
-    let RespReply::List(keys) = client.say(&["KEYS", "*}b:*"]) else { panic!("there are keys") };
-    let life = |key: &RespReply| match client.say_words(&[b"PTTL", key.bytes()]) {
+    let RespReply::List(keys) = client.command(&["KEYS", "*}b:*"]) else { panic!("there are keys") };
+    let life = |key: &RespReply| match client.command_bytes(&[b"PTTL", key.bytes()]) {
         RespReply::Number(life) => life,
         other => panic!("a life is no {other:?}"),
     };

@@ -32,11 +32,11 @@ fn garbage_in_the_place_of_a_bucket_is_found_and_refused() {
         let store = open(&server);
         assert!(matches!(take(&store, "good"), Ok(TxnOutcome::Done(_))));
         assert_eq!(store.damages().wait(), Ok(Vec::new()));
-        server.say(&["SET", &name("garbage"), "M-but-nothing-else"]);
-        server.say(&["SET", &name("empty"), ""]);
-        server.say(&["HSET", &name("hash"), "field", "value"]);
-        server.say(&["SET", "{tollgate}r:\u{4}ns/x#META", "no record"]);
-        server.say(&["SET", "another program's key", ""]);
+        server.command(&["SET", &name("garbage"), "M-but-nothing-else"]);
+        server.command(&["SET", &name("empty"), ""]);
+        server.command(&["HSET", &name("hash"), "field", "value"]);
+        server.command(&["SET", "{tollgate}r:\u{4}ns/x#META", "no record"]);
+        server.command(&["SET", "another program's key", ""]);
         for entity in ["garbage", "empty", "hash"] {
             let taken = take(&store, entity);
             assert!(matches!(taken, Err(StoreError::Refused(_))), "{entity}: {taken:?}");

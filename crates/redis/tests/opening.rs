@@ -36,10 +36,10 @@ fn a_server_that_evicts_is_refused_unless_that_is_accepted() {
         assert!(open(&format!("{}?evicting=accept", server.url())).is_ok());
         assert!(RedisStore::builder(server.url()).accept_eviction(true).build().wait().is_ok());
         // A policy without a bound on the memory evicts nothing.
-        server.say(&["CONFIG", "SET", "maxmemory", "0"]);
+        server.command(&["CONFIG", "SET", "maxmemory", "0"]);
         assert!(open(&server.url()).is_ok());
-        server.say(&["CONFIG", "SET", "maxmemory", "100mb"]);
-        server.say(&["CONFIG", "SET", "maxmemory-policy", "noeviction"]);
+        server.command(&["CONFIG", "SET", "maxmemory", "100mb"]);
+        server.command(&["CONFIG", "SET", "maxmemory-policy", "noeviction"]);
         assert!(open(&server.url()).is_ok());
     }
 }
@@ -93,12 +93,12 @@ fn a_user_without_rights_is_refused_and_one_that_may_not_look_around_is_not() {
             "-info",
             "-config",
         ];
-        server.say(&rules);
+        server.command(&rules);
         assert!(open(&format!("redis://plain:{CANARY}@127.0.0.1:{port}")).is_ok());
-        server.say(&["ACL", "SETUSER", "none", "on", &format!(">{CANARY}"), "~other*", "+@all"]);
+        server.command(&["ACL", "SETUSER", "none", "on", &format!(">{CANARY}"), "~other*", "+@all"]);
         let error = refused(&format!("redis://none:{CANARY}@127.0.0.1:{port}"));
         assert!(matches!(error, RedisOpenError::Refused(_, ServerError::AccessDenied(_))), "{error}");
-        server.say(&["ACL", "SETUSER", "mute", "on", &format!(">{CANARY}"), "~*", "+@all", "-evalsha"]);
+        server.command(&["ACL", "SETUSER", "mute", "on", &format!(">{CANARY}"), "~*", "+@all", "-evalsha"]);
         let error = refused(&format!("redis://mute:{CANARY}@127.0.0.1:{port}"));
         assert!(matches!(error, RedisOpenError::Refused(_, ServerError::AccessDenied(_))), "{error}");
     }
@@ -126,10 +126,10 @@ fn a_server_without_memory_is_away_and_has_taken_nothing() {
             store.apply(&Transaction { id: None, steps: &steps, metered: false }).wait()
         };
         assert!(matches!(take(), Ok(TxnOutcome::Done(_))));
-        server.say(&["CONFIG", "SET", "maxmemory", "1"]);
+        server.command(&["CONFIG", "SET", "maxmemory", "1"]);
         let error = take().expect_err("there is no memory");
         assert!(matches!(&error, StoreError::Unavailable(_, why) if why.contains("memory")), "{error}");
-        server.say(&["CONFIG", "SET", "maxmemory", "0"]);
+        server.command(&["CONFIG", "SET", "maxmemory", "0"]);
         assert_eq!(store.peek(&place).wait().expect("it is back")[0].available(), 9);
     }
 }

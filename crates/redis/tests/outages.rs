@@ -23,11 +23,11 @@ type Blow = (&'static str, fn(&mut Server, &Proxy), fn(&mut Server, &Proxy));
 
 const BLOWS: [Blow; 7] = [
     ("killed", |server, _| server.kill(), |server, _| server.restart()),
-    ("stopped", |server, _| server.stop(), |server, _| server.go_on()),
+    ("stopped", |server, _| server.suspend(), |server, _| server.resume()),
     (
         "paused",
-        |server, _| drop(server.say(&["CLIENT", "PAUSE", "100000", "WRITE"])),
-        |server, _| drop(server.say(&["CLIENT", "UNPAUSE"])),
+        |server, _| drop(server.command(&["CLIENT", "PAUSE", "100000", "WRITE"])),
+        |server, _| drop(server.command(&["CLIENT", "UNPAUSE"])),
     ),
     ("refusing", |_, proxy| proxy.set(ProxyFault::Refuse), |_, proxy| proxy.set(ProxyFault::None)),
     ("a black hole", |_, proxy| proxy.set(ProxyFault::BlackHole), |_, proxy| proxy.set(ProxyFault::None)),

@@ -64,7 +64,7 @@ fn eventually(what: &str, mut is_so: impl FnMut() -> bool) {
 
 /// How many scripts there were.
 fn calls(server: &Server) -> u64 {
-    let info = server.say(&["INFO", "commandstats"]);
+    let info = server.command(&["INFO", "commandstats"]);
     let field = info.field("cmdstat_evalsha").expect("there were scripts");
     let count = field.strip_prefix("calls=").and_then(|rest| rest.split(',').next());
     count.expect("it is counted").parse().expect("it is a number")

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use common::load::{PLENTY, left, limits, take, under_load, until_taken};
 use tollgate_redis::RedisStore;
-use tollgate_redis_local::{Cluster, Proxy, ProxyFault, RespReply, Server, ServerKind, Watched};
+use tollgate_redis_local::{Cluster, Proxy, ProxyFault, RespReply, SentinelGroup, Server, ServerKind};
 
 /// How many takes pass between two faults.
 const BREATH: i64 = 60;
@@ -28,7 +28,7 @@ fn scripts_that_are_flushed_are_told_again() {
         let tally = under_load(&store, 5, |tally| {
             for _ in 0..20 {
                 until_taken(tally, BREATH);
-                ok(&server.say(&["SCRIPT", "FLUSH"]));
+                ok(&server.command(&["SCRIPT", "FLUSH"]));
             }
         });
         assert_eq!((left(&store, &limits()), tally.unknown()), (PLENTY - tally.taken(), 0));
@@ -73,7 +73,7 @@ fn a_pause_of_the_server_is_waited_for() {
     let tally = under_load(&store, 5, |tally| {
         for _ in 0..3 {
             until_taken(tally, BREATH);
-            ok(&server.say(&["CLIENT", "PAUSE", "400", "ALL"]));
+            ok(&server.command(&["CLIENT", "PAUSE", "400", "ALL"]));
         }
     });
     assert_eq!((left(&store, &limits()), tally.unknown()), (PLENTY - tally.taken(), 0));
@@ -82,11 +82,11 @@ fn a_pause_of_the_server_is_waited_for() {
 #[test]
 fn a_failover_to_a_replica_is_followed_and_charges_nothing_twice() {
     for kind in ServerKind::ALL {
-        let watched = Watched::start(kind);
+        let watched = SentinelGroup::start(kind);
         let store = open(&watched.url());
         let tally = under_load(&store, 20, |tally| {
             until_taken(tally, BREATH);
-            let was = watched.replica.say(&["INFO", "replication"]);
+            let was = watched.replica.command(&["INFO", "replication"]);
             assert_eq!(was.field("role"), Some("slave"));
             watched.fail_over();
             until_taken(tally, BREATH);

@@ -30,7 +30,7 @@ const NUMBERS: u64 = 9;
 const IN_BLOCK: u64 = 1 << 32;
 
 /// The most limits that an entry has room for.
-const ROOM_MAX: u64 = tollgate_core::PLACES_MAX as u64;
+const ROOM_MAX: u64 = tollgate_core::BUCKET_LIMITS_MAX as u64;
 
 /// Which parts of a row are read and written.
 #[derive(Clone, Copy, PartialEq, Eq)]

@@ -22,12 +22,14 @@ mod locked;
 mod memory;
 mod owned_txn;
 mod per_process;
-#[cfg(feature = "workers")]
+#[cfg(all(feature = "workers", not(loom)))]
 pub mod prefetch;
 mod process;
+mod random;
 mod random_id;
 pub mod records;
 mod reply;
+mod retry;
 mod store;
 mod stored_bucket;
 mod sync;
@@ -46,7 +48,7 @@ pub use block_on::may_block;
 pub use bucket_cell::{BucketCell, LeaseTerm};
 pub use cell_queue::{PATIENCE, Priority, Rank, WAITERS_MAX};
 pub use chain::{CHAIN_MAX, CellChain, ChainError, PLAIN_CHAIN_MAX, PlainStep};
-pub use clock::{Alarm, Clock, ClockWords, Correction, HostClock, ManualClock, StoreClock};
+pub use clock::{Alarm, Clock, ClockWords, Correction, HostClock, ManualClock, Sleep, StoreClock};
 pub use codec::{decode_outcome, encode_outcome};
 pub use fault::{Fault, FaultStore};
 pub use forgotten::{FORGOTTEN_KEPT, forgotten_keys, forgotten_write, is_forgotten};
@@ -56,8 +58,10 @@ pub use memory::{Memory, MemoryBuilder, NamespaceTable, Tally};
 pub use owned_txn::OwnedTransaction;
 pub use per_process::PerProcess;
 pub use process::{LivenessCache, Process, new_holder_id, new_living_holder};
+pub use random::{SplitMix64, random_u64};
 pub use random_id::random_id;
 pub use reply::Reply;
+pub use retry::{Backoff, Jitter, Retry};
 pub use store::{
     BucketRef, Op, OpId, OutcomeCallback, Reach, Step, StepOutcome, Store, StoreError, Taken, Transaction,
     TxnOutcome,

@@ -114,10 +114,10 @@ impl LockedBucket {
         costs: &Costs,
         priority: Priority,
     ) -> bool {
-        if self.side.is_none() || self.limits.has_places_of(limits) {
+        if self.side.is_none() || self.limits.same_layout(limits) {
             return self.is_open(now, costs, priority);
         }
-        self.is_open(now, &costs.moved(limits, &self.limits), priority)
+        self.is_open(now, &costs.remapped(limits, &self.limits), priority)
     }
 
     /// Returns when a newcomer would pass: after the cooldown, and after the waiters ahead of it.
@@ -136,14 +136,14 @@ impl LockedBucket {
         priority: Priority,
     ) -> Ready {
         let Some(side) = &self.side else { return bucket.ready(limits, now, costs) };
-        let sum = if limits.has_places_of(&self.limits) {
+        let sum = if limits.same_layout(&self.limits) {
             let mut sum = side.queue.costs_ahead_of(priority, now, costs.mask(), self.limits.len());
             sum.add(costs);
             sum
         } else {
-            let mask = costs.moved(limits, &self.limits).mask();
+            let mask = costs.remapped(limits, &self.limits).mask();
             let ahead = side.queue.costs_ahead_of(priority, now, mask, self.limits.len());
-            let mut sum = ahead.moved(&self.limits, limits);
+            let mut sum = ahead.remapped(&self.limits, limits);
             sum.add(costs);
             sum
         };
@@ -179,7 +179,7 @@ impl LockedBucket {
 
     /// Puts limits in force that a take was denied under, if they are later or no lower than those in force.
     pub(crate) fn heed(&mut self, now: Tick, limits: &Limits) {
-        if limits.are_heeded_after(&self.limits) {
+        if limits.adopted_on_denial(&self.limits) {
             self.put_in_force(now, limits);
         }
     }
@@ -198,8 +198,8 @@ impl LockedBucket {
     pub(crate) fn adopt(&mut self, now: Tick, limits: &Limits) {
         let old = std::mem::replace(&mut self.limits, limits.clone());
         self.bucket.adopt(&old, limits, now);
-        if let (Some(side), false) = (&mut self.side, limits.has_places_of(&old)) {
-            side.queue.for_each_costs(|costs| *costs = costs.moved(&old, limits));
+        if let (Some(side), false) = (&mut self.side, limits.same_layout(&old)) {
+            side.queue.for_each_costs(|costs| *costs = costs.remapped(&old, limits));
         }
         self.refuse_impossible();
     }
@@ -220,7 +220,7 @@ impl LockedBucket {
         if self.limits != joined {
             self.adopt(now, &joined);
         }
-        costs.moved(limits, &self.limits)
+        costs.remapped(limits, &self.limits)
     }
 
     /// Returns when the cooldown is over.

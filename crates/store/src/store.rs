@@ -159,9 +159,9 @@ pub enum StepOutcome {
 pub struct Taken {
     /// When; a refund wants to know.
     pub at: Tick,
-    /// One bit for each limit, by its place, that had something to remark: see [`Bucket::remarks`].
+    /// One bit for each limit, by its place, that had something to remark: see [`Bucket::warnings`].
     ///
-    /// [`Bucket::remarks`]: tollgate_core::Bucket::remarks
+    /// [`Bucket::warnings`]: tollgate_core::Bucket::warnings
     pub remarks: u32,
 }
 

@@ -50,7 +50,7 @@ impl StoredBucket {
         let limits = step.place.limits;
         step.takes().is_some()
             && !self.is_under(limits)
-            && limits.are_heeded_after(&self.limits.clone().at_version(self.version))
+            && limits.adopted_on_denial(&self.limits.clone().at_version(self.version))
     }
 
     /// Returns whether `costs` fit at `now`.
@@ -95,8 +95,8 @@ impl StoredBucket {
     pub fn ask(mut self, step: &Step<'_>, now: Tick) -> Option<Denial> {
         let (costs, limits) = (step.takes()?, step.place.limits);
         self.rebase(limits, now);
-        let is_as_counted = self.limits.has_places_of(limits);
-        let moved = (!is_as_counted).then(|| costs.moved(limits, &self.limits));
+        let is_as_counted = self.limits.same_layout(limits);
+        let moved = (!is_as_counted).then(|| costs.remapped(limits, &self.limits));
         Some(self.denial(now, moved.as_ref().unwrap_or(costs)))
     }
 
@@ -154,7 +154,7 @@ impl Step<'_> {
             (Op::Take { costs, term }, Some((limits, bucket))) => {
                 let holder = term.map(|term| term.starting(now));
                 let at = bucket.commit(limits, now, &Take { costs, holder });
-                StepOutcome::Taken(Taken { at, remarks: bucket.remarks(limits, now) })
+                StepOutcome::Taken(Taken { at, remarks: bucket.warnings(limits, now) })
             }
             (Op::Settle(usage) | Op::SettleExisting(usage), target) => {
                 if let Some((limits, bucket)) = target {
@@ -184,8 +184,8 @@ impl Step<'_> {
 
 /// Adds credit that is counted in `counted_in` to a bucket under `limits`.
 pub(crate) fn top_up(bucket: &mut Bucket, limits: &Limits, now: Tick, counted_in: &Limits, credit: &Costs) {
-    if limits.has_places_of(counted_in) {
+    if limits.same_layout(counted_in) {
         return bucket.top_up(limits, now, credit);
     }
-    bucket.top_up(limits, now, &credit.moved(counted_in, limits));
+    bucket.top_up(limits, now, &credit.remapped(counted_in, limits));
 }

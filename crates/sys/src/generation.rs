@@ -1,15 +1,23 @@
-//! The number of this process among those that were forked off from each other.
+//! Fork detection: a number that differs between a process and its forks.
 //!
-//! Asking the system for the process id costs more than an admission does. So the C library counts forks in the child, and the
-//! number is read from memory.
+//! Asking the system for the process id takes longer than an admission. So the C library increments
+//! a counter in every forked child, and the number is read from memory.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// 0 until forks are counted.
+/// The counter; 0 until the handler is registered.
 static GENERATION: AtomicU32 = AtomicU32::new(0);
 
-/// A number that is another one in each of the processes that were forked off from each other, and the same in all threads of
-/// one. Reading it is a matter of a few instructions.
+/// Returns a number that is the same in all threads of a process and different in its forks. It
+/// takes a few instructions.
+///
+/// ```
+/// use tollgate_sys::generation;
+///
+/// let created_in = generation();
+/// // Later: true unless this process is a fork of the one that ran the line above.
+/// assert_eq!(generation(), created_in);
+/// ```
 #[inline]
 pub fn generation() -> u32 {
     match GENERATION.load(Ordering::Relaxed) {
@@ -18,21 +26,23 @@ pub fn generation() -> u32 {
     }
 }
 
-/// Has the C library count forks from now on. Several threads may do so at once: then a fork counts more than once, and no
-/// thread waits for another one, which a process that is forked off might not have.
+/// Registers the fork handler. Several threads may register it at once: then a fork counts more
+/// than once, which does no harm. A lock would, because a fork may not have the thread that holds
+/// it.
 #[cold]
 fn count_forks() -> u32 {
     #[cfg(unix)]
     {
-        extern "C" fn in_the_child() {
+        extern "C" fn count_fork() {
             GENERATION.fetch_add(1, Ordering::Relaxed);
         }
-        // SAFETY: the function is there for as long as the process, and does nothing that a process may not do that was just
-        // forked off.
-        let failed = unsafe { libc::pthread_atfork(None, None, Some(in_the_child)) };
-        assert_eq!(failed, 0, "the system has no memory for a few bytes");
+        // SAFETY: the function exists for as long as the process, and is async-signal-safe, as a
+        // handler in a forked child must be.
+        let failed = unsafe { libc::pthread_atfork(None, None, Some(count_fork)) };
+        assert_eq!(failed, 0, "out of memory");
     }
     let first = GENERATION.compare_exchange(0, 1, Ordering::Relaxed, Ordering::Relaxed);
+    // Relaxed suffices: no other memory depends on the number.
     first.map_or_else(|counted| counted, |_| 1)
 }
 
@@ -41,15 +51,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn all_threads_of_a_process_have_one_number() {
-        let here = generation();
-        let there = std::thread::spawn(generation).join().expect("it does not panic");
-        assert_eq!((here, there), (generation(), here));
+    fn all_threads_of_a_process_have_the_same_number() {
+        let in_this_thread = generation();
+        let in_another = std::thread::spawn(generation).join().expect("it does not panic");
+        assert_eq!((in_this_thread, in_another), (generation(), in_this_thread));
     }
 
     #[cfg(unix)]
     #[test]
-    fn a_process_that_is_forked_off_has_another_number_and_so_has_one_forked_off_from_that() {
+    fn a_fork_and_a_fork_of_a_fork_have_different_numbers() {
         let parent = generation();
         let differs = || {
             let child = generation();
@@ -59,18 +69,19 @@ mod tests {
         assert_eq!(generation(), parent);
     }
 
-    /// Whether something holds in a process that is forked off.
+    /// Returns the result of `check` in a forked process.
     #[cfg(unix)]
-    fn in_a_fork(holds: impl FnOnce() -> bool) -> bool {
-        // SAFETY: the process goes on with this thread alone, and ends before it returns to anything of the parent's.
+    fn in_a_fork(check: impl FnOnce() -> bool) -> bool {
+        // SAFETY: the child continues with this thread alone, and exits before it returns to code
+        // of the parent.
         let pid = unsafe { libc::fork() };
         if pid == 0 {
-            let code = i32::from(!holds());
-            // SAFETY: it ends the process, with nothing of the parent's being run.
+            let code = i32::from(!check());
+            // SAFETY: it ends the process without running code of the parent.
             unsafe { libc::_exit(code) };
         }
         let mut status = 0;
-        // SAFETY: it writes to what it is given.
+        // SAFETY: the call only writes to `status`.
         let waited = unsafe { libc::waitpid(pid, &mut status, 0) };
         waited == pid && status == 0
     }

@@ -1,9 +1,20 @@
-//! What the system can do, and the standard library does not: detecting forks, the clock that all processes of a host
-//! share, and a mutex without poison.
+//! System services that the standard library lacks: fork detection, the monotonic clock that all
+//! processes of a host share, and a mutex without poisoning.
 //!
-//! A process that is forked off has a copy of the memory of its parent: its leases, its waiters, the state of its
-//! random generators, and none of its threads. [`generation`] distinguishes such processes, and [`NoFork`] keeps a fork
-//! from coming in the middle of something.
+//! A forked process has a copy of its parent's memory: its leases, its waiters, the state of its
+//! random number generators, and none of its threads. [`generation`] detects a fork,
+//! and [`NoFork`] delays forks while a thread changes shared state.
+//!
+//! ```
+//! use tollgate_sys::{Mutex, NoFork, generation};
+//!
+//! let (count, created_in) = (Mutex::new(0), generation());
+//! {
+//!     let _no_fork = NoFork::begin();
+//!     *count.lock() += 1;
+//! }
+//! assert_eq!((*count.lock(), generation()), (1, created_in));
+//! ```
 
 mod clock;
 mod condvar;
@@ -13,11 +24,11 @@ mod mutex;
 mod no_fork;
 #[cfg(not(unix))]
 mod no_fork {
-    /// There are no forks here.
+    /// Does nothing: this system has no fork.
     pub struct NoFork;
 
     impl NoFork {
-        /// There is nothing to wait for.
+        /// Returns at once.
         pub fn begin() -> NoFork {
             NoFork
         }

@@ -1,33 +1,54 @@
-//! A mutex of one word on which the system lets threads sleep, as the standard library's, and without poison, which would
-//! cost a tenth of an admission.
+//! A futex-based mutex like the standard library's, but without poisoning, which would take a tenth
+//! of an admission.
 //!
-//! A mutex that keeps its sleepers in a table of the process, as parking_lot's does, leaves those of the parent in the table of
-//! a process that was forked off: its next sleeper may wait for a lock that no thread has, or get the memory of a thread that
-//! is not there.
+//! A mutex with a process-wide table of waiters, such as parking_lot's, is not safe across a fork:
+//! the child has its parent's waiters in that table, so a thread of the child may wait for a lock
+//! that no thread holds, or be handed the memory of a thread that does not exist.
 
 use std::hint::spin_loop;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// Guards a value. A thread that panics while it has it locked unlocks it.
+/// Guards a value. A thread that panics while it holds the lock unlocks it, without poisoning.
+///
+/// ```
+/// use tollgate_sys::Mutex;
+///
+/// let count = Mutex::new(1);
+/// *count.lock() += 1;
+/// assert_eq!(count.into_inner(), 2);
+/// ```
 pub type Mutex<T> = lock_api::Mutex<RawMutex, T>;
 
-/// What reaches the value of a [`Mutex`], and unlocks it when it is dropped.
+/// Gives access to the value of a [`Mutex`], and unlocks it when it is dropped.
+///
+/// ```
+/// use tollgate_sys::{Mutex, MutexGuard};
+///
+/// let mutex = Mutex::new(String::from("a"));
+/// let mut guard: MutexGuard<'_, String> = mutex.lock();
+/// guard.push('b');
+/// assert_eq!(*guard, "ab");
+/// ```
 pub type MutexGuard<'a, T> = lock_api::MutexGuard<'a, RawMutex, T>;
 
 const FREE: u32 = 0;
 const LOCKED: u32 = 1;
-/// Locked, and perhaps a thread sleeps until it is not.
-const AWAITED: u32 = 2;
+/// Locked, and a thread may sleep until it is unlocked.
+const CONTENDED: u32 = 2;
 
-/// How often a thread looks again before it sleeps: as a rule the lock is held for less time than falling asleep takes.
-const LOOKS: u32 = 100;
+/// The number of checks before a thread sleeps: usually the lock is held for less time than going
+/// to sleep takes.
+const SPINS: u32 = 100;
 
 /// The lock of a [`Mutex`].
+// Hidden: only named in the types of `Mutex` and `MutexGuard`.
+#[doc(hidden)]
 pub struct RawMutex(AtomicU32);
 
-// SAFETY: who changes the word from FREE to another value has the lock, and only who has it changes the word back.
+// SAFETY: a thread that changes the word from FREE has the lock, and only that thread changes it
+// back. Acquire on the way in and Release on the way out order the accesses of successive holders.
 unsafe impl lock_api::RawMutex for RawMutex {
-    #[allow(clippy::declare_interior_mutable_const, reason = "each mutex begins with its own copy")]
+    #[allow(clippy::declare_interior_mutable_const, reason = "each mutex starts with its own copy")]
     const INIT: RawMutex = RawMutex(AtomicU32::new(FREE));
 
     type GuardMarker = lock_api::GuardSend;
@@ -35,7 +56,7 @@ unsafe impl lock_api::RawMutex for RawMutex {
     #[inline]
     fn lock(&self) {
         if !self.try_lock() {
-            self.wait_and_lock();
+            self.lock_contended();
         }
     }
 
@@ -46,7 +67,7 @@ unsafe impl lock_api::RawMutex for RawMutex {
 
     #[inline]
     unsafe fn unlock(&self) {
-        if self.0.swap(FREE, Ordering::Release) == AWAITED {
+        if self.0.swap(FREE, Ordering::Release) == CONTENDED {
             self.wake_one();
         }
     }
@@ -54,20 +75,22 @@ unsafe impl lock_api::RawMutex for RawMutex {
 
 impl RawMutex {
     #[cold]
-    fn wait_and_lock(&self) {
-        if self.look_again() == FREE && lock_api::RawMutex::try_lock(self) {
+    fn lock_contended(&self) {
+        if self.spin() == FREE && lock_api::RawMutex::try_lock(self) {
             return;
         }
-        // From here on it cannot know whether another thread sleeps, so it locks as if one did.
-        while self.0.swap(AWAITED, Ordering::Acquire) != FREE {
-            atomic_wait::wait(&self.0, AWAITED);
-            self.look_again();
+        // From here on the thread cannot know whether another one sleeps, so it marks the lock as
+        // contended.
+        while self.0.swap(CONTENDED, Ordering::Acquire) != FREE {
+            atomic_wait::wait(&self.0, CONTENDED);
+            self.spin();
         }
     }
 
-    /// Returns the word once the lock is free, another thread sleeps, or it took too long.
-    fn look_again(&self) -> u32 {
-        for _ in 0..LOOKS {
+    /// Spins until the lock is free or contended, or the spins are used up; returns the last value
+    /// of the word.
+    fn spin(&self) -> u32 {
+        for _ in 0..SPINS {
             let word = self.0.load(Ordering::Relaxed);
             if word != LOCKED {
                 return word;
@@ -91,7 +114,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn many_threads_count_to_what_they_did() {
+    fn increments_of_many_threads_are_not_lost() {
         const EACH: u64 = 20_000;
         let (count, start) = (Mutex::new(0_u64), Barrier::new(8));
         std::thread::scope(|threads| {
@@ -102,7 +125,7 @@ mod tests {
                         let mut locked = count.lock();
                         let before = *locked;
                         if round % 1_000 == 0 {
-                            // So that others fall asleep.
+                            // Gives other threads time to fall asleep.
                             std::thread::yield_now();
                         }
                         *locked = before + 1;
@@ -114,13 +137,13 @@ mod tests {
     }
 
     #[test]
-    fn a_thread_that_sleeps_is_woken() {
+    fn unlocking_wakes_a_sleeping_thread() {
         let mutex = Mutex::new(());
         for _ in 0..50 {
             let locked = mutex.lock();
             std::thread::scope(|threads| {
                 threads.spawn(|| drop(mutex.lock()));
-                while mutex_word(&mutex) != AWAITED {
+                while mutex_word(&mutex) != CONTENDED {
                     std::thread::yield_now();
                 }
                 drop(locked);
@@ -130,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn a_panic_leaves_it_free() {
+    fn a_panic_unlocks_the_mutex() {
         let mutex = Mutex::new(7);
         let panics = || {
             let _locked = mutex.lock();
@@ -142,7 +165,7 @@ mod tests {
     }
 
     fn mutex_word(mutex: &Mutex<()>) -> u32 {
-        // SAFETY: it is only looked at.
+        // SAFETY: the word is only read.
         unsafe { mutex.raw() }.0.load(Ordering::Relaxed)
     }
 }

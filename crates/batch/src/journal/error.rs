@@ -1,49 +1,60 @@
+//! Errors of journals.
 use std::path::PathBuf;
 
 /// Why a journal cannot be used.
+///
+/// ```
+/// use tollgate_batch::journal::{Journal, JournalError, OnFailed};
+///
+/// # let path = std::env::temp_dir().join(format!("tollgate-doc-foreign-{}.txt", std::process::id()));
+/// std::fs::write(&path, "notes\n").unwrap();
+/// let refused = Journal::open(&path, OnFailed::Keep).unwrap_err();
+/// assert!(matches!(refused, JournalError::Foreign { line: 1, .. }));
+/// # std::fs::remove_file(&path).unwrap();
+/// ```
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum JournalError {
-    /// Another run has it open.
+    /// Another run has the file open.
     #[error("{} is in use by another run; wait for it, or write to another file", path.display())]
     InUse {
-        /// Which file.
+        /// The path of the file.
         path: PathBuf,
     },
-    /// It is the file of another program. Nothing was written to it.
+    /// The file is that of another program. Nothing was written to it.
     #[error(
         "{} is not a file of results (line {line}: {cause}), so nothing was written to it; name another file, or remove \
          it if it is not needed",
         path.display()
     )]
     Foreign {
-        /// Which file.
+        /// The path of the file.
         path: PathBuf,
-        /// Which line, from 1.
+        /// The number of the line, from 1.
         line: u64,
-        /// Why that is not a result.
+        /// Why the line is not a result.
         cause: String,
     },
-    /// There is a line that no run wrote.
+    /// A line of the file is not a result, and no crash explains that.
     #[error(
-        "line {line} of {} is no result: {cause}; no crash explains that, so nothing was written: restore the file, or \
+        "line {line} of {} is not a result: {cause}; no crash explains that, so nothing was written: restore the file, or \
          remove the line to have its item called again",
         path.display()
     )]
     Corrupt {
-        /// Which file.
+        /// The path of the file.
         path: PathBuf,
-        /// Which line, from 1.
+        /// The number of the line, from 1.
         line: u64,
-        /// What is wrong with it.
+        /// Why the line is not a result.
         cause: String,
     },
-    /// The system said no.
+    /// The operating system reported an error.
     #[error("cannot use {}: {cause}", path.display())]
     Io {
-        /// Which file.
+        /// The path of the file.
         path: PathBuf,
-        /// What it said.
+        /// The error of the operating system.
         cause: std::io::Error,
     },
 }

@@ -1,4 +1,4 @@
-//! The items that are finished, by id.
+//! The finished items of a journal, by id.
 
 use std::fs::File;
 use std::path::Path;
@@ -9,8 +9,8 @@ use super::recognise::LineFacts;
 use super::scan::Scan;
 use super::{JournalError, OnFailed};
 
-/// The items that a journal has results of, and those that the input of a run has had. No id is held as a text (see
-/// [`IdMap`]).
+/// The finished items of a journal, and the items that the input of a run has had. No id is stored
+/// as text (see [`IdMap`]).
 #[derive(Debug, Default)]
 pub struct Finished {
     on_failed: OnFailed,
@@ -20,7 +20,7 @@ pub struct Finished {
     failed: usize,
 }
 
-/// What a journal says of an item. There may be millions, so no byte is wasted on alignment.
+/// The stored facts of an item. There may be millions, so no byte is wasted on alignment.
 #[derive(Clone, Copy, Debug, Default)]
 struct FinishedEntry {
     fingerprint: [u8; 8],
@@ -29,7 +29,7 @@ struct FinishedEntry {
 
 const HAS_FINGERPRINT: u8 = 1;
 const HAS_FAILED: u8 = 2;
-/// The input of this run has had it.
+/// The input of this run has had the item.
 const WAS_READ: u8 = 4;
 
 impl FinishedEntry {
@@ -53,13 +53,13 @@ impl FinishedEntry {
 /// What is known of an item of the input.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SeenBefore {
-    /// Nothing: it is to be called.
+    /// Nothing: the item is to be called.
     New,
     /// An earlier run finished it.
     Earlier {
-        /// It failed there.
+        /// True if it failed there.
         has_failed: bool,
-        /// Its payload was another one then.
+        /// True if its payload was another one then.
         has_changed: bool,
     },
     /// The input of this run has had it before.
@@ -71,12 +71,12 @@ impl Finished {
         Finished { on_failed, ..Finished::default() }
     }
 
-    /// Reads what is finished in a journal, which is neither locked nor changed.
+    /// Reads the finished items of a journal, which is neither locked nor changed.
     ///
     /// # Errors
     ///
     /// As of [`Journal::open`](super::Journal::open), except that it may be in use.
-    pub fn look(path: impl AsRef<Path>, on_failed: OnFailed) -> Result<Finished, JournalError> {
+    pub fn load(path: impl AsRef<Path>, on_failed: OnFailed) -> Result<Finished, JournalError> {
         let path = path.as_ref();
         let file = File::open(path).map_err(|cause| JournalError::Io { path: path.into(), cause })?;
         let (mut scan, mut finished) = (Scan::new(path, &file)?, Finished::new(on_failed));
@@ -98,7 +98,7 @@ impl Finished {
         self.failed - self.retried()
     }
 
-    /// Returns how many items have failed and are to be tried again.
+    /// Returns how many items have failed and are to be retried.
     pub(super) fn retried(&self) -> usize {
         if self.on_failed == OnFailed::Retry { self.failed } else { 0 }
     }
@@ -107,7 +107,7 @@ impl Finished {
         entry.is(HAS_FAILED) && self.on_failed == OnFailed::Retry
     }
 
-    /// Adds what a line says. Returns true if there was another line of this id.
+    /// Adds the item of a line. Returns true if there was another line of its id.
     pub(super) fn insert(&mut self, known: &LineFacts) -> bool {
         let entry = FinishedEntry::of(known);
         let old = self.earlier.insert(&known.id, entry);
@@ -116,8 +116,8 @@ impl Finished {
         old.is_some()
     }
 
-    /// Says what is known of an item of the input, and remembers that the input has it.
-    pub fn read(&mut self, id: &str, fingerprint: Option<u64>) -> SeenBefore {
+    /// Returns what is known of an item of the input, and remembers that the input has it.
+    pub fn check(&mut self, id: &str, fingerprint: Option<u64>) -> SeenBefore {
         let Some(entry) = self.earlier.get_mut(id) else {
             return if self.read.insert(id, ()).is_some() { SeenBefore::Again } else { SeenBefore::New };
         };

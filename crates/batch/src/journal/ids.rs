@@ -1,31 +1,32 @@
-//! A map by id that holds no ids.
+//! A map by id that stores hashes instead of ids.
 
 use std::hash::{BuildHasher, RandomState};
 
-/// How many parts a map has. Each grows by itself, so that only one of them is in memory twice while it does.
-const PARTS: usize = 64;
+/// How many segments a map has. Each grows by itself, so that only one of them is in memory twice
+/// while it does.
+const SEGMENTS: usize = 64;
 
-/// How many places a part has when it is made, and by how many it grows at least.
-const PLACES_MIN: usize = 8;
+/// How many slots a new segment has, and by how many a segment grows at least.
+const SLOTS_MIN: usize = 8;
 
-/// Stands in a place that is free.
+/// The hash in a slot that is free.
 const FREE: u128 = 0;
 
-/// A map by id of which millions fit into memory: it holds 128 bits of a hash instead of the text of an id, and takes 18 to
-/// 21 bytes for each id besides its value.
+/// A map by id that fits millions of entries into memory: it stores 128 bits of a hash instead of
+/// the text of an id, and takes 18 to 21 bytes for each id besides its value.
 ///
-/// The hash is SipHash, twice, with keys that each map draws anew, so no choice of ids makes two of them alike. By chance two
-/// of `n` ids have one hash with a probability of n² / 2^129: of a billion ids, once in 10^20 runs. Such an id would be taken
-/// for the other one.
+/// The hash is SipHash, twice, with keys that each map draws anew, so no choice of ids makes two of
+/// them collide. By chance two of `n` ids collide with a probability of n² / 2^129: of a billion
+/// ids, once in 10^20 runs. Such an id would be mistaken for the other one.
 #[derive(Debug)]
 pub struct IdMap<V> {
     hashers: [RandomState; 2],
-    parts: Vec<HashSegment<V>>,
+    segments: Vec<HashSegment<V>>,
     len: usize,
 }
 
-/// A part of a map: places in a row, in each of which there is a hash or none. A hash is in the place that it names, or in one
-/// of those behind it with none free in between.
+/// A segment of a map: slots in a row, each with a hash or free. A hash is in the slot that it
+/// selects, or in one of those behind it with no free slot in between.
 #[derive(Debug)]
 struct HashSegment<V> {
     hashes: Vec<u128>,
@@ -40,19 +41,19 @@ impl<V: Copy + Default> Default for IdMap<V> {
 }
 
 impl<V: Copy + Default> IdMap<V> {
-    /// Returns a map with nothing in it.
+    /// Returns an empty map.
     pub fn new() -> IdMap<V> {
         let hashers = [RandomState::new(), RandomState::new()];
-        let part = || HashSegment { hashes: Vec::new(), values: Vec::new(), len: 0 };
-        IdMap { hashers, parts: std::iter::repeat_with(part).take(PARTS).collect(), len: 0 }
+        let segment = || HashSegment { hashes: Vec::new(), values: Vec::new(), len: 0 };
+        IdMap { hashers, segments: std::iter::repeat_with(segment).take(SEGMENTS).collect(), len: 0 }
     }
 
-    /// Returns how many ids it has.
+    /// Returns how many ids the map has.
     pub fn len(&self) -> usize {
         self.len
     }
 
-    /// Returns true if it has no id.
+    /// Returns true if the map has no id.
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
@@ -60,23 +61,23 @@ impl<V: Copy + Default> IdMap<V> {
     /// Returns the value of an id.
     pub fn get(&self, id: &str) -> Option<V> {
         let hash = self.hash(id);
-        let part = &self.parts[part_of(hash)];
-        let place = part.find(hash).filter(|place| part.hashes[*place] == hash)?;
-        Some(part.values[place])
+        let segment = &self.segments[segment_of(hash)];
+        let slot = segment.find(hash).filter(|slot| segment.hashes[*slot] == hash)?;
+        Some(segment.values[slot])
     }
 
-    /// Returns the value of an id, to be changed.
+    /// Returns a mutable reference to the value of an id.
     pub fn get_mut(&mut self, id: &str) -> Option<&mut V> {
         let hash = self.hash(id);
-        let part = &mut self.parts[part_of(hash)];
-        let place = part.find(hash).filter(|place| part.hashes[*place] == hash)?;
-        part.values.get_mut(place)
+        let segment = &mut self.segments[segment_of(hash)];
+        let slot = segment.find(hash).filter(|slot| segment.hashes[*slot] == hash)?;
+        segment.values.get_mut(slot)
     }
 
-    /// Sets the value of an id. Returns the one that it had.
+    /// Sets the value of an id. Returns the previous value.
     pub fn insert(&mut self, id: &str, value: V) -> Option<V> {
         let hash = self.hash(id);
-        let old = self.parts[part_of(hash)].insert(hash, value);
+        let old = self.segments[segment_of(hash)].insert(hash, value);
         self.len += usize::from(old.is_none());
         old
     }
@@ -89,25 +90,26 @@ impl<V: Copy + Default> IdMap<V> {
 }
 
 impl<V: Copy + Default> HashSegment<V> {
-    /// Returns the place of a hash, or the free one where it belongs. The part has a free place, unless it has none at all.
+    /// Returns the slot of a hash, or the free one where it belongs. A segment with slots always
+    /// has a free one.
     fn find(&self, hash: u128) -> Option<usize> {
-        let places = self.hashes.len();
-        if places == 0 {
+        let slots = self.hashes.len();
+        if slots == 0 {
             return None;
         }
-        // The lower half of the hash, as a fraction of the places.
-        let mut place = ((u128::from(hash as u64) * places as u128) >> 64) as usize;
-        while self.hashes[place] != hash && self.hashes[place] != FREE {
-            place = if place + 1 == places { 0 } else { place + 1 };
+        // The lower half of the hash, as a fraction of the slots.
+        let mut slot = ((u128::from(hash as u64) * slots as u128) >> 64) as usize;
+        while self.hashes[slot] != hash && self.hashes[slot] != FREE {
+            slot = if slot + 1 == slots { 0 } else { slot + 1 };
         }
-        Some(place)
+        Some(slot)
     }
 
     fn insert(&mut self, hash: u128, value: V) -> Option<V> {
-        if let Some(place) = self.find(hash).filter(|place| self.hashes[*place] == hash) {
-            return Some(std::mem::replace(&mut self.values[place], value));
+        if let Some(slot) = self.find(hash).filter(|slot| self.hashes[*slot] == hash) {
+            return Some(std::mem::replace(&mut self.values[slot], value));
         }
-        // An eighth of the places is free, or a hash is searched for too long.
+        // At least an eighth of the slots is free, or a search takes too long.
         if (self.len + 1) * 8 > self.hashes.len() * 7 {
             self.grow();
         }
@@ -116,17 +118,17 @@ impl<V: Copy + Default> HashSegment<V> {
     }
 
     fn put(&mut self, hash: u128, value: V) {
-        if let Some(place) = self.find(hash) {
-            self.hashes[place] = hash;
-            self.values[place] = value;
+        if let Some(slot) = self.find(hash) {
+            self.hashes[slot] = hash;
+            self.values[slot] = value;
             self.len += 1;
         }
     }
 
-    /// Adds an eighth of the places: twice as many would be half empty.
+    /// Adds an eighth of the slots: with twice as many, half of them would be empty.
     fn grow(&mut self) {
-        let places = self.hashes.len() + (self.hashes.len() / 8).max(PLACES_MIN);
-        let grown = HashSegment { hashes: vec![FREE; places], values: vec![V::default(); places], len: 0 };
+        let slots = self.hashes.len() + (self.hashes.len() / 8).max(SLOTS_MIN);
+        let grown = HashSegment { hashes: vec![FREE; slots], values: vec![V::default(); slots], len: 0 };
         let old = std::mem::replace(self, grown);
         for (hash, value) in old.hashes.into_iter().zip(old.values).filter(|(hash, _)| *hash != FREE) {
             self.put(hash, value);
@@ -134,9 +136,9 @@ impl<V: Copy + Default> HashSegment<V> {
     }
 }
 
-/// Returns the part of a hash, by its highest bits.
-fn part_of(hash: u128) -> usize {
-    (hash >> 122) as usize % PARTS
+/// Returns the index of the segment of a hash, by its highest bits.
+fn segment_of(hash: u128) -> usize {
+    (hash >> 122) as usize % SEGMENTS
 }
 
 #[cfg(test)]
@@ -144,15 +146,15 @@ mod tests {
     use std::collections::HashMap;
 
     use super::*;
-    use crate::random::JitterRandom;
+    use tollgate_store::{SplitMix64, random_u64};
 
     #[test]
-    fn it_is_what_a_map_with_the_ids_is() {
-        let seed = JitterRandom::seed();
+    fn it_behaves_like_a_map_of_the_ids() {
+        let seed = random_u64();
         println!("seed {seed}");
-        let (mut random, mut ids, mut texts) = (JitterRandom::new(seed), IdMap::new(), HashMap::new());
+        let (mut random, mut ids, mut texts) = (SplitMix64::new(seed), IdMap::new(), HashMap::new());
         for step in 0..100_000_u64 {
-            let id = (random.next() % 30_000).to_string();
+            let id = (random.next_u64() % 30_000).to_string();
             assert_eq!(ids.get(&id), texts.get(&id).copied(), "{id}");
             if step % 3 > 0 {
                 assert_eq!(ids.insert(&id, step), texts.insert(id, step));
@@ -167,12 +169,12 @@ mod tests {
     }
 
     #[test]
-    fn a_fifth_of_the_places_is_free_at_most() {
+    fn at_most_a_fifth_of_the_slots_is_free() {
         let mut ids = IdMap::new();
         for number in 0..100_000_u32 {
             ids.insert(&number.to_string(), ());
         }
-        let places: usize = ids.parts.iter().map(|part| part.hashes.capacity()).sum();
-        assert!(places * 4 <= ids.len() * 5, "{places}");
+        let slots: usize = ids.segments.iter().map(|segment| segment.hashes.capacity()).sum();
+        assert!(slots * 4 <= ids.len() * 5, "{slots}");
     }
 }

@@ -5,57 +5,67 @@ use serde_json::value::RawValue;
 
 use crate::{ItemError, Outcome};
 
-/// One finished item, as it is written down.
+/// One finished item, as a journal stores it; [`Journal::read`](super::Journal::read) returns them.
+///
+/// ```
+/// use tollgate_batch::journal::JournalLine;
+///
+/// let text = r#"{"id":"a","status":"done","output":{"n":1},"index":0,"attempts":1,"throttles":0,"tokens":31,"cost_micros":0}"#;
+/// let line: JournalLine = serde_json::from_str(text).unwrap();
+/// assert!(line.is_done());
+/// assert_eq!(line.output.unwrap().get(), r#"{"n":1}"#);
+/// ```
 #[derive(Clone, Debug, Deserialize)]
 #[non_exhaustive]
 pub struct JournalLine {
-    /// The item.
+    /// The id of the item.
     pub id: String,
     /// `done` or `failed`.
     pub status: LineStatus,
-    /// The output, if it is done; of a failed item, what the provider replied last, if that is known. It is the JSON that was
-    /// written, byte for byte.
+    /// The output of an item that is done; the last reply of the provider to an item that failed,
+    /// if it is known. It is the JSON that was written, byte for byte.
     #[serde(default)]
     pub output: Option<Box<RawValue>>,
-    /// In which way it failed, if it did.
+    /// The class of the failure, if the item failed.
     #[serde(default)]
     pub class: Option<String>,
-    /// Why, if it failed.
+    /// The reason of the failure, if the item failed.
     #[serde(default)]
     pub reason: Option<String>,
-    /// Which item of the input it was.
+    /// The index of the item in the input.
     pub index: u64,
-    /// How many attempts it took.
+    /// The number of attempts.
     pub attempts: u32,
-    /// How many calls were refused with "not now".
+    /// The number of calls that were answered with a 429.
     pub throttles: u32,
     /// Tokens used.
     pub tokens: u64,
-    /// What it cost, in millionths.
+    /// The cost, in millionths.
     pub cost_micros: u64,
     /// The fingerprint of the item's payload, if it had one.
     #[serde(default)]
     pub fingerprint: Option<String>,
 }
 
-/// How an item was finished.
+/// The status of a finished item. [`JournalLine`] has an example.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum LineStatus {
-    /// With an output.
+    /// It has an output.
     Done,
-    /// Without, for good.
+    /// It failed permanently.
     Failed,
 }
 
 impl JournalLine {
-    /// Whether there is an output.
+    /// Returns true if there is an output.
     pub fn is_done(&self) -> bool {
         self.status == LineStatus::Done
     }
 }
 
-/// A line in the making. The module [`recognise`](super::recognise) relies on the order of the fields.
+/// A line to be written. The module [`recognise`](super::recognise) depends on the order of the
+/// fields.
 #[derive(Serialize)]
 struct NewLine<'a, O> {
     id: &'a str,
@@ -77,7 +87,7 @@ struct NewLine<'a, O> {
     fingerprint: Option<String>,
 }
 
-/// Encodes an outcome as a line with its end; `None` if a later run is to try it again.
+/// Encodes an outcome as a line with its end; `None` if a later run is to call the item again.
 pub(crate) fn encode<O: Serialize>(outcome: &Outcome<O>) -> Result<Option<Vec<u8>>, serde_json::Error> {
     let (status, output, class, reason) = match &outcome.result {
         Ok(output) => (LineStatus::Done, Some(output), None, None),
@@ -102,7 +112,7 @@ pub(crate) fn encode<O: Serialize>(outcome: &Outcome<O>) -> Result<Option<Vec<u8
         fingerprint: label.fingerprint.map(fingerprint_text),
     };
     let mut bytes = serde_json::to_vec(&line)?;
-    // An output of raw JSON may have line breaks between its values; within its strings they are escaped.
+    // Raw JSON may have line breaks between its values; within its strings they are escaped.
     bytes.iter_mut().filter(|byte| matches!(byte, b'\n' | b'\r')).for_each(|byte| *byte = b' ');
     bytes.push(b'\n');
     Ok(Some(bytes))
@@ -112,7 +122,7 @@ fn fingerprint_text(fingerprint: u64) -> String {
     format!("{fingerprint:016x}")
 }
 
-/// Reads a fingerprint as [`encode`] writes it.
+/// Parses a fingerprint as [`encode`] writes it.
 pub(super) fn fingerprint_of(text: &str) -> Option<u64> {
     u64::from_str_radix(text, 16).ok()
 }

@@ -1,10 +1,13 @@
-//! Durable results: what is finished is on disk before it is returned, and a later run calls only what is missing.
+//! The journal: durable results. An outcome is on disk before it is returned, and a later run calls
+//! only the items that are missing.
 //!
-//! One line of JSON for each finished item. Lines are written and synced in groups: while one group is on its way, the
-//! next one gathers. What was not synced when the machine went down is a torn tail, which is dropped when the file is
-//! opened: no reader got it.
+//! A journal has one line of JSON for each finished item. Lines are written and synced in groups:
+//! while one group is being synced, the next one gathers. Lines that were not synced when the
+//! machine crashed are a torn tail, which is removed when the file is opened: no reader got those
+//! outcomes.
 //!
-//! A file is a journal only if its lines say so. Any other file is refused before a byte of it is changed.
+//! A file is a journal only if its lines are results. Any other file is refused before a byte of it
+//! is changed.
 
 mod compact;
 mod error;
@@ -21,10 +24,13 @@ use std::io::{Seek, SeekFrom};
 use std::path::Path;
 
 pub use error::JournalError;
+// Hidden: the command `tollgate batch` reads journals with these.
+#[doc(hidden)]
 pub use finished::{Finished, SeenBefore};
+#[doc(hidden)]
 pub use ids::IdMap;
-pub use line::JournalLine;
 pub(crate) use line::encode;
+pub use line::{JournalLine, LineStatus};
 pub use read::Lines;
 use scan::Scan;
 pub(crate) use writer::GroupWriter;
@@ -35,13 +41,33 @@ pub const GROUP_MAX: usize = 4_096;
 /// How many bytes are synced together at most, unless one line is longer.
 pub const GROUP_BYTES_MAX: usize = 4 << 20;
 
-/// How many bytes a line has at most. An outcome that needs more is not written down.
+/// How many bytes a line may have. An outcome that needs more is not stored.
 pub const LINE_BYTES_MAX: usize = 32 << 20;
 
-/// How far from the end of a file a crash can have torn it: a group is written while another one is synced.
+/// How far from its end a crash can have torn a file: a group is written while another one is
+/// synced.
 const REACH: u64 = (GROUP_BYTES_MAX + LINE_BYTES_MAX) as u64;
 
-/// The file of a batch's results. While it is open no other process can open it.
+/// A journal file, open for writing. While it is open, no other process can open it.
+///
+/// ```
+/// use tollgate_batch::journal::{Journal, OnFailed};
+/// use tollgate_batch::{Batch, CallReply, Item, ItemAttempt};
+/// use tollgate_provider::Hint;
+///
+/// # let path = std::env::temp_dir().join(format!("tollgate-doc-journal-{}.jsonl", std::process::id()));
+/// # tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap().block_on(async {
+/// for calls in [2, 0] {
+///     let journal = Journal::open(&path, OnFailed::Keep).unwrap();
+///     let items = ["a", "b"].map(|id| Item::new(id, ()));
+///     let run = Batch::new().resume(journal, items, |_: ItemAttempt<()>| async {
+///         CallReply::done("output", Hint::ok())
+///     });
+///     assert_eq!(run.finish().await.unwrap().progress.calls, calls);
+/// }
+/// # });
+/// # std::fs::remove_file(&path).unwrap();
+/// ```
 #[derive(Debug)]
 pub struct Journal {
     file: File,
@@ -49,26 +75,28 @@ pub struct Journal {
     finished: Finished,
 }
 
-/// What a run does about items that failed in an earlier one.
+/// What a run does about items that failed in an earlier run. [`Journal`] has an example.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum OnFailed {
     /// They are finished.
     #[default]
     Keep,
-    /// They are tried again: their lines are removed when the journal is opened.
+    /// They are retried: their lines are removed when the journal is opened.
     Retry,
 }
 
 impl Journal {
-    /// Opens a journal or creates one, and reads what is finished.
+    /// Opens or creates a journal, and reads which items are finished.
     ///
-    /// A file that no run wrote is refused, and nothing is written to it. A torn tail is cut off. If there are torn lines in the
-    /// last group, several lines of one id or failures to retry, the file is replaced by a copy without them.
+    /// A file that no run has written is refused, and nothing is written to it. A torn tail is cut
+    /// off. If the last group has torn lines, or if there are several lines of one id or failures
+    /// to retry, the file is replaced by a copy without them.
     ///
     /// # Errors
     ///
-    /// [`JournalError::InUse`] while another run has it open; [`JournalError::Foreign`] if it is the file of another program;
-    /// [`JournalError::Corrupt`] if it is damaged in a way that no crash explains; [`JournalError::Io`].
+    /// [`JournalError::InUse`] while another run has it open; [`JournalError::Foreign`] if it is
+    /// the file of another program; [`JournalError::Corrupt`] if it is damaged in a way that no
+    /// crash explains; [`JournalError::Io`].
     pub fn open(path: impl AsRef<Path>, on_failed: OnFailed) -> Result<Journal, JournalError> {
         let path = path.as_ref();
         let io = |cause| JournalError::Io { path: path.into(), cause };
@@ -107,12 +135,12 @@ impl Journal {
         self.finished.failed()
     }
 
-    /// Whether the item of this id is finished.
+    /// Returns true if the item with this id is finished.
     pub fn has(&self, id: &str) -> bool {
         self.finished.has(id)
     }
 
-    /// Reads the lines of a journal, finished or torn, even while another process has it open.
+    /// Reads the lines of a journal without torn ones, even while another process has it open.
     ///
     /// # Errors
     ///
@@ -124,20 +152,20 @@ impl Journal {
     }
 }
 
-/// Opens the file, which is locked from then on. What is there stays as it is.
+/// Opens and locks the file, and leaves its content as it is.
 fn open_regular(path: &Path) -> Result<File, JournalError> {
     let io = |cause| JournalError::Io { path: path.into(), cause };
     let mut options = OpenOptions::new();
-    // What was asked and answered is not for others.
+    // Requests and replies may be confidential, so only the owner may read the file.
     #[cfg(unix)]
     std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
     let file = options.read(true).write(true).create(true).truncate(false).open(path).map_err(io)?;
     if !file.metadata().map_err(io)?.is_file() {
-        return Err(io(std::io::Error::other("it is no regular file")));
+        return Err(io(std::io::Error::other("it is not a regular file")));
     }
     lock(path, &file)?;
-    if !is_still_there(path, &file).map_err(io)? {
-        // Another run has replaced it since it was opened.
+    if !is_same_file(path, &file).map_err(io)? {
+        // Another run has replaced the file since it was opened.
         return Err(JournalError::InUse { path: path.into() });
     }
     Ok(file)
@@ -153,19 +181,19 @@ fn lock(path: &Path, file: &File) -> Result<(), JournalError> {
 
 /// Returns true if the path still leads to the file.
 #[cfg(unix)]
-fn is_still_there(path: &Path, file: &File) -> std::io::Result<bool> {
+fn is_same_file(path: &Path, file: &File) -> std::io::Result<bool> {
     use std::os::unix::fs::MetadataExt;
-    let (there, ours) = (std::fs::metadata(path)?, file.metadata()?);
-    Ok((there.dev(), there.ino()) == (ours.dev(), ours.ino()))
+    let (at_path, opened) = (std::fs::metadata(path)?, file.metadata()?);
+    Ok((at_path.dev(), at_path.ino()) == (opened.dev(), opened.ino()))
 }
 
-/// Elsewhere a file that is open cannot be replaced.
+/// Returns true: outside of Unix an open file cannot be replaced.
 #[cfg(not(unix))]
-fn is_still_there(_: &Path, _: &File) -> std::io::Result<bool> {
+fn is_same_file(_: &Path, _: &File) -> std::io::Result<bool> {
     Ok(true)
 }
 
-/// A new file is there after a crash only if its folder says so.
+/// Syncs the folder of a file: a new file survives a crash only if its folder entry does.
 fn sync_folder(path: &Path) -> std::io::Result<()> {
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
     if cfg!(unix) { File::open(folder.unwrap_or(Path::new(".")))?.sync_all() } else { Ok(()) }

@@ -1,4 +1,4 @@
-//! Reading a journal, whatever a crash has left of it.
+//! Reading a journal, even if a crash has torn it.
 
 use std::fs::File;
 use std::path::Path;
@@ -6,7 +6,20 @@ use std::path::Path;
 use super::scan::Scan;
 use super::{JournalError, JournalLine};
 
-/// The lines of a journal, in the order in which they were written. What is torn is left out.
+/// The lines of a journal, in the order in which they were written, without torn ones.
+/// [`Journal::read`](super::Journal::read) returns it.
+///
+/// ```
+/// use tollgate_batch::journal::Journal;
+///
+/// # let path = std::env::temp_dir().join(format!("tollgate-doc-lines-{}.jsonl", std::process::id()));
+/// # std::fs::write(&path, "").unwrap();
+/// for line in Journal::read(&path).unwrap() {
+///     let line = line.unwrap();
+///     println!("{}: {:?}", line.id, line.status);
+/// }
+/// # std::fs::remove_file(&path).unwrap();
+/// ```
 #[derive(Debug)]
 pub struct Lines {
     scan: Scan,
@@ -20,7 +33,7 @@ impl Lines {
 
     fn read(&mut self) -> Result<Option<JournalLine>, JournalError> {
         while self.scan.next()?.is_some() {
-            // What is a result for the scan has all that a line needs, unless a field is of another type.
+            // A result of the scan has all fields of a line, unless a field has another type.
             if let Ok(line) = serde_json::from_slice(self.scan.line()) {
                 return Ok(Some(line));
             }

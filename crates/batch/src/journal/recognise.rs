@@ -1,27 +1,29 @@
-//! Recognises lines of a journal, so that no other file is ever written to.
+//! Recognition of journal lines, so that no other file is ever written to.
 //!
-//! A journal has no header: each line is a result, and programs read it line by line. What tells it from other files are the
-//! fields that [`encode`](super::encode) writes into every line. An id and a status are not enough: many programs write
-//! these. A line that ends may have its fields in another order, as a program that edits JSON leaves them; one that does
-//! not end must be what [`encode`](super::encode) wrote, byte for byte as far as it goes.
+//! A journal has no header: each line is a result, and programs read it line by line. What
+//! distinguishes it from other files are the fields that [`encode`](super::encode) writes into
+//! every line. An id and a status are not enough: many programs write these. A complete line may
+//! have its fields in another order, as a program that edits JSON leaves them; an incomplete one
+//! must be what [`encode`](super::encode) wrote, byte for byte as far as it goes.
 
 use serde::Deserialize;
 
 use super::line::LineStatus;
 
-/// What one line of a file is.
+/// The kind of a line.
 pub(super) enum LineKind {
     /// A result.
     Result(LineFacts),
-    /// Spaces only: earlier versions wrote them over lines that a crash had torn.
+    /// Spaces only.
     Blank,
-    /// A line of which a crash kept a block from the disk. Such a block reads as zeros.
+    /// A line with a block that a crash kept from the disk. Such a block reads as zeros.
     Torn(String),
-    /// No run wrote this.
+    /// A line that no run wrote.
     Foreign(String),
 }
 
-/// What a run has to know of a line without reading its output. Numbers are there to be required: each line has all of them.
+/// The facts of a line that a run needs, without the output. The numbers are required because every
+/// line has all of them.
 #[derive(Deserialize)]
 pub(super) struct LineFacts {
     pub(super) id: String,
@@ -40,11 +42,11 @@ pub(super) struct LineFacts {
     pub(super) fingerprint: Option<String>,
 }
 
-/// The numbers of a line, in the order in which they are written.
+/// The names of the numbers of a line, in the order in which they are written.
 const NUMBERS: [&[u8]; 5] =
     [b",\"index\":", b",\"attempts\":", b",\"throttles\":", b",\"tokens\":", b",\"cost_micros\":"];
 
-/// Says what a line is, which is given without its end.
+/// Returns the kind of a line, which is passed without its end.
 pub(super) fn kind(line: &[u8]) -> LineKind {
     if line.iter().all(|byte| *byte == b' ') {
         return LineKind::Blank;
@@ -56,21 +58,22 @@ pub(super) fn kind(line: &[u8]) -> LineKind {
     }
 }
 
-/// Returns true if a crash can have left this at the end of a journal: the beginning of a result, or zeros.
+/// Returns true if a crash can have left this at the end of a journal: the beginning of a result,
+/// or zeros.
 pub(super) fn may_be_cut_off(tail: &[u8]) -> bool {
     let known = tail.split(|byte| *byte == 0).next().unwrap_or_default();
     matches!(beginning(known), Ok(()) | Err(Mismatch::Ended))
 }
 
-/// Why a text is not the beginning of a result.
+/// Why a text is not a complete result.
 enum Mismatch {
-    /// It is, as far as it goes.
+    /// It ends before the result does.
     Ended,
-    /// It goes on in another way.
+    /// It differs from a result.
     Differs,
 }
 
-/// Follows a text through all fields of a result.
+/// Parses a text as the beginning of a result.
 fn beginning(text: &[u8]) -> Result<(), Mismatch> {
     let rest = string(literal(text, b"{\"id\":")?)?;
     let rest = optional(rest, b",\"custom_id\":", string)?;
@@ -94,7 +97,7 @@ fn beginning(text: &[u8]) -> Result<(), Mismatch> {
     }
 }
 
-/// Takes a field from the beginning of a text if it is there.
+/// Parses an optional field at the beginning of a text, and returns the rest.
 fn optional<'a>(
     text: &'a [u8],
     name: &[u8],
@@ -107,7 +110,7 @@ fn optional<'a>(
     }
 }
 
-/// Takes a literal from the beginning of a text.
+/// Parses a literal at the beginning of a text, and returns the rest.
 fn literal<'a>(text: &'a [u8], literal: &[u8]) -> Result<&'a [u8], Mismatch> {
     match text.strip_prefix(literal) {
         Some(rest) => Ok(rest),
@@ -116,7 +119,7 @@ fn literal<'a>(text: &'a [u8], literal: &[u8]) -> Result<&'a [u8], Mismatch> {
     }
 }
 
-/// Takes a JSON string from the beginning of a text.
+/// Parses a JSON string at the beginning of a text, and returns the rest.
 fn string(text: &[u8]) -> Result<&[u8], Mismatch> {
     let text = literal(text, b"\"")?;
     let mut escaped = false;
@@ -125,7 +128,7 @@ fn string(text: &[u8]) -> Result<&[u8], Mismatch> {
             _ if escaped => escaped = false,
             b'\\' => escaped = true,
             b'"' => return Ok(&text[at + 1..]),
-            // A line does not end here, and a string has no control characters.
+            // A string of JSON has no control characters.
             0..0x20 => return Err(Mismatch::Differs),
             _ => {}
         }
@@ -133,7 +136,7 @@ fn string(text: &[u8]) -> Result<&[u8], Mismatch> {
     Err(Mismatch::Ended)
 }
 
-/// Takes a number from the beginning of a text.
+/// Parses digits at the beginning of a text, and returns the rest.
 fn digits(text: &[u8]) -> Result<&[u8], Mismatch> {
     match text.iter().position(|byte| !byte.is_ascii_digit()) {
         None => Err(Mismatch::Ended),
@@ -142,7 +145,7 @@ fn digits(text: &[u8]) -> Result<&[u8], Mismatch> {
     }
 }
 
-/// Takes a JSON value of any type from the beginning of a text.
+/// Parses a JSON value of any type at the beginning of a text, and returns the rest.
 fn value(text: &[u8]) -> Result<&[u8], Mismatch> {
     let (mut rest, mut depth) = (text, 0_usize);
     loop {
@@ -150,7 +153,8 @@ fn value(text: &[u8]) -> Result<&[u8], Mismatch> {
             None => return Err(Mismatch::Ended),
             Some(b'"') => rest = string(rest)?,
             Some(b',' | b'}' | b']') if depth == 0 => {
-                // A number, a word or what follows a value ends here; a value that is empty is not one.
+                // A number, a keyword or the text after a value ends here. An empty value is not
+                // valid.
                 return if rest.len() < text.len() { Ok(rest) } else { Err(Mismatch::Differs) };
             }
             Some(byte) => {

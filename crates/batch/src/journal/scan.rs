@@ -1,4 +1,4 @@
-//! Reads a file line by line and stops at what no run wrote.
+//! The scan of a journal: reads a file line by line, and fails at a line that no run wrote.
 
 use std::fs::File;
 use std::io::{BufRead, BufReader, Read, Seek, SeekFrom};
@@ -10,12 +10,12 @@ use super::{GROUP_MAX, JournalError, LINE_BYTES_MAX, REACH};
 /// How many lines a crash can have torn.
 const TORN_MAX: usize = GROUP_MAX;
 
-/// A pass over the lines of a journal. It writes nothing.
+/// A scan of the lines of a journal. It writes nothing.
 #[derive(Debug)]
 pub(super) struct Scan {
     path: PathBuf,
     reader: BufReader<File>,
-    /// The line that was read last, without its end.
+    /// The last line that was read, without its end.
     line: Vec<u8>,
     number: u64,
     /// Where the next line begins.
@@ -45,22 +45,22 @@ impl Scan {
         })
     }
 
-    /// Returns where the last line that ends has its end.
+    /// Returns the end of the last complete line.
     pub(super) fn end(&self) -> u64 {
         self.at
     }
 
-    /// Returns the line that was read last, without its end.
+    /// Returns the last line that was read, without its end.
     pub(super) fn line(&self) -> &[u8] {
         &self.line
     }
 
-    /// Returns true if lines were passed over that are no results.
+    /// Returns true if lines were skipped that are not results.
     pub(super) fn has_gaps(&self) -> bool {
         self.blanks > 0 || self.torn > 0
     }
 
-    /// Reads the next result; `None` at the end. What a crash can have torn is passed over.
+    /// Reads the next result; `None` at the end. Lines that a crash can have torn are skipped.
     ///
     /// # Errors
     ///
@@ -89,32 +89,33 @@ impl Scan {
                     self.first_torn.get_or_insert((self.number, at, cause));
                 }
                 LineKind::Torn(cause) | LineKind::Foreign(cause) => {
-                    return Err(self.not_ours(self.number, cause));
+                    return Err(self.bad_line(self.number, cause));
                 }
             }
         }
     }
 
-    /// Checks what is behind the last line that ends, and the file as a whole.
+    /// Checks the bytes after the last complete line, and the file as a whole.
     fn check_tail(&self, read: usize) -> Result<(), JournalError> {
         if read > LINE_BYTES_MAX {
-            return Err(self.not_ours(self.number, "it does not end".into()));
+            return Err(self.bad_line(self.number, "it does not end".into()));
         }
         if !may_be_cut_off(&self.line) {
-            return Err(self.not_ours(self.number, "it is not the beginning of a result".into()));
+            return Err(self.bad_line(self.number, "it is not the beginning of a result".into()));
         }
         let is_new = self.at == 0 && self.line.first() != Some(&0);
         if !self.has_result && !is_new {
-            return Err(self.not_ours(1, "no line of the file is a result".into()));
+            return Err(self.bad_line(1, "no line of the file is a result".into()));
         }
         match &self.first_torn {
-            // Blocks of the last group may have reached the disk in any order, so whole lines may follow a torn one.
-            Some((line, at, cause)) if at + REACH < self.at => Err(self.not_ours(*line, cause.clone())),
+            // Blocks of the last group may have reached the disk in any order, so complete lines
+            // may follow a torn one.
+            Some((line, at, cause)) if at + REACH < self.at => Err(self.bad_line(*line, cause.clone())),
             _ => Ok(()),
         }
     }
 
-    fn not_ours(&self, line: u64, cause: String) -> JournalError {
+    fn bad_line(&self, line: u64, cause: String) -> JournalError {
         let path = self.path.clone();
         match self.has_result {
             true => JournalError::Corrupt { path, line, cause },

@@ -1,4 +1,4 @@
-//! Writing outcomes down in groups.
+//! The writer of a journal: stores outcomes in groups.
 
 use std::collections::VecDeque;
 use std::fs::File;
@@ -15,10 +15,10 @@ use crate::{FailureClass, ItemError, Outcome, StopReason};
 
 type Encode<O> = fn(&Outcome<O>) -> Result<Option<Vec<u8>>, serde_json::Error>;
 
-/// A group on its way to the disk, and the file that comes back with it.
+/// A group that is being synced; its task returns the file.
 type Sync = JoinHandle<(File, io::Result<()>)>;
 
-/// Takes outcomes, and gives them back when they are on disk.
+/// Takes outcomes, and returns them when they are on disk.
 pub(crate) struct GroupWriter<O> {
     file: Option<File>,
     len: u64,
@@ -26,7 +26,7 @@ pub(crate) struct GroupWriter<O> {
     encode: Encode<O>,
     waiting: VecDeque<(Vec<u8>, Outcome<O>)>,
     syncing: Option<(Sync, Vec<Outcome<O>>, u64)>,
-    /// The bytes of lines that are not yet on disk.
+    /// The bytes of lines that are not on disk yet.
     pending_bytes: usize,
     broken: Option<Arc<str>>,
 }
@@ -47,28 +47,28 @@ impl<O> GroupWriter<O> {
         }
     }
 
-    /// Says whether an item of the input is finished, and remembers that the input has it.
-    pub(crate) fn read(&mut self, id: &str, fingerprint: Option<u64>) -> SeenBefore {
-        self.finished.read(id, fingerprint)
+    /// Returns what is known of an item of the input, and remembers that the input has it.
+    pub(crate) fn check(&mut self, id: &str, fingerprint: Option<u64>) -> SeenBefore {
+        self.finished.check(id, fingerprint)
     }
 
-    /// How many outcomes are not yet on disk.
+    /// Returns how many outcomes are not on disk yet.
     pub(crate) fn pending(&self) -> usize {
         self.waiting.len() + self.syncing.as_ref().map_or(0, |(_, group, _)| group.len())
     }
 
-    /// Returns how many bytes of lines are not yet on disk.
+    /// Returns how many bytes of lines are not on disk yet.
     pub(crate) fn pending_bytes(&self) -> usize {
         self.pending_bytes
     }
 
-    /// Why nothing can be written any more, if that is so.
+    /// Returns why the journal cannot be written any more, if so.
     pub(crate) fn broken(&self) -> Option<&Arc<str>> {
         self.broken.as_ref()
     }
 
-    /// Returns the outcome with its line; with none if there is nothing to write down. An output that cannot be written
-    /// makes a failure of it: the item was called, and calling it again would not help.
+    /// Returns the outcome with its line, or without one if it is not to be stored. An output that
+    /// cannot be stored makes the item fail: it was called, and calling it again would not help.
     pub(crate) fn encode(&self, outcome: Outcome<O>) -> (Outcome<O>, Option<Vec<u8>>) {
         let reason = match (self.encode)(&outcome) {
             Ok(Some(line)) if line.len() > LINE_BYTES_MAX => {
@@ -78,7 +78,7 @@ impl<O> GroupWriter<O> {
             Err(cause) => format!("the result cannot be stored as JSON: {cause}"),
         };
         if outcome.rejected.is_some() {
-            // What was replied to a failed item is worth less than why it failed.
+            // The reply to a failed item is less important than the reason of the failure.
             return self.encode(Outcome { rejected: None, ..outcome });
         }
         let failed = ItemError::Item { class: FailureClass::Invalid, reason };
@@ -87,7 +87,7 @@ impl<O> GroupWriter<O> {
         (outcome, line)
     }
 
-    /// Takes an outcome and its line. One that is not written down comes back at once.
+    /// Takes an outcome and its line. An outcome that is not stored is returned at once.
     pub(crate) fn push(&mut self, outcome: Outcome<O>, line: Option<Vec<u8>>) -> Option<Outcome<O>> {
         match (line, &self.broken) {
             (None, _) => Some(outcome),
@@ -100,7 +100,8 @@ impl<O> GroupWriter<O> {
         }
     }
 
-    /// Writes on, and gives back what is on disk. To be called from within a runtime.
+    /// Writes queued lines, and appends the outcomes that are on disk to `written`. It must be
+    /// called within a tokio runtime.
     pub(crate) fn poll(&mut self, context: &mut Context<'_>, written: &mut Vec<Outcome<O>>) {
         loop {
             if self.syncing.is_none() {
@@ -157,11 +158,12 @@ impl<O> GroupWriter<O> {
     }
 }
 
-/// Appends a group. If that fails half-way, what is there of it is taken away again.
+/// Appends a group. If that fails, the part that was written is removed again.
 fn append(mut file: File, start: u64, bytes: &[u8]) -> (File, io::Result<()>) {
     let result = file.write_all(bytes).and_then(|()| file.sync_data());
     if result.is_err() {
-        // What cannot be taken away is a torn tail, or repeats what a later run finds out anew.
+        // If that fails, too, a torn tail is left, or whole lines, whose items a later run does not
+        // call.
         let _ = file.set_len(start).and_then(|()| file.seek(SeekFrom::Start(start)));
     }
     (file, result)
@@ -179,7 +181,7 @@ mod tests {
     use tollgate_provider::Hint;
 
     #[tokio::test]
-    async fn a_file_that_takes_no_more_ends_the_batch_and_nothing_unwritten_is_told_as_done() {
+    async fn a_file_that_cannot_be_written_ends_the_batch_and_no_unwritten_item_is_reported_as_done() {
         let path = std::env::temp_dir().join(format!("tollgate-journal-unwritable-{}", std::process::id()));
         File::create(&path).expect("a file");
         // Opened for reading only, it refuses every write.

@@ -7,60 +7,66 @@ use super::advertised::AdvertisedLimit;
 use super::saturation::Measured;
 use super::{PaceRate, TIMER};
 
-/// How much of what is measured is tried first, of a thousand.
+/// The part of the measured rate at which the pace starts, in thousandths.
 const START_AT: u64 = 990;
 
-/// How much more is tried after one term, of a thousand, of a limit that is known well.
+/// By how much the pace exceeds that after one term, in thousandths, for a limit that is known
+/// well.
 const PROBE: u64 = 40;
 
-/// The most that older measurements weigh.
+/// The largest weight of earlier measurements.
 const WEIGHT_MAX: u64 = 400;
 
-/// What a measurement weighs that is only a bound.
+/// The weight of a measurement that is only a bound.
 const CALLS_UNSURE: u64 = 20;
 
-/// How much more is tried at most, of a thousand, however long ago the last refusal was.
+/// By how much the pace may grow in all, in thousandths, however long ago the last refusal was.
 const GROWTH_MAX: u128 = 10_000_000;
 
-/// What part of a term proves that a limit has risen, of a thousand, if a call is refused as soon as the pace is too high.
+/// The part of a term that proves that a limit has risen, in thousandths, if a call is refused as
+/// soon as the pace is too high.
 const SHARP_TERM: u128 = 700;
 
-/// How often what is tried doubles in each further term in which nothing is refused.
+/// How often the growth doubles in each further term without a refusal.
 const DOUBLINGS: u128 = 8;
 
-/// How many round trips it takes to double at least: refusals come that late.
+/// How many round trips a doubling takes at least: refusals arrive that late.
 const ROUND_TRIPS_DOUBLING: u128 = 2;
 
-/// How much more than what was measured a limit may be that lies between that and what was too much, of a thousand.
+/// The largest ratio, in thousandths, of a limit between the measured rate and the rate that was
+/// too fast to the measured rate.
 const BETWEEN_MAX: u64 = 1_300;
 
-/// What a provider says of a bucket that fills up within so few round trips is over before it arrives.
-const ROUND_TRIPS_TOLD: u64 = 4;
+/// What a provider advertises of a bucket that is refilled within this many round trips is outdated
+/// when it arrives.
+const ROUND_TRIPS_TIMELY: u64 = 4;
 
-/// What part of the time between two starts may be caught up: a provider may allow hardly more than one at once.
+/// The fraction of the time between two starts that may be caught up: a provider may allow hardly
+/// more than one call at once.
 const CATCH_UP: u64 = 4;
 
-/// What is known of one unit's limit, and when the next start is due.
+/// The knowledge about the limit of one unit, and when the next start is due.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct UnitPace {
     found: Option<FoundLimit>,
     next: Tick,
-    told: Option<AdvertisedLimit>,
-    /// Whether what was reported is still so by the time it arrives.
-    is_heard_in_time: bool,
+    advertised: Option<AdvertisedLimit>,
+    /// True if an advertised sample is still valid when it arrives.
+    is_timely: bool,
 }
 
-/// A limit that was found.
+/// A limit that was guessed or measured.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct FoundLimit {
     pub(super) rate: PaceRate,
-    /// How many calls it was measured by; 0 if it is a guess.
+    /// How many calls measured it; 0 if it is a guess.
     weight: u64,
-    /// Whether a bucket so small was measured that a call is refused as soon as the pace is too high.
+    /// True if the measured bucket is so small that a call is refused as soon as the pace is too
+    /// high.
     is_sharp: bool,
 }
 
-/// How long to wait before a little more is tried.
+/// How long to wait before a faster pace is tried.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct ProbeDelay {
     pub(super) length: Span,
@@ -68,7 +74,7 @@ pub(super) struct ProbeDelay {
     pub(super) latency: Span,
 }
 
-/// How a measurement compares with what was known.
+/// How a measurement compares with the known limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum News {
     Confirms,
@@ -80,31 +86,38 @@ impl UnitPace {
         self.found
     }
 
-    /// What the provider says of this limit, if that is worth anything.
-    pub(super) fn told(&self) -> Option<AdvertisedLimit> {
-        self.told.filter(|told| self.is_heard_in_time && told.is_credible())
+    /// Returns the advertised limit, if it is credible and timely.
+    pub(super) fn advertised(&self) -> Option<AdvertisedLimit> {
+        self.advertised.filter(|advertised| self.is_timely && advertised.is_credible())
     }
 
-    /// Hears what the provider says of this limit in a reply that took about `latency`.
-    pub(super) fn hear(&mut self, meter: &LimitReading, at: Tick, started: u64, latency: Span, passed: bool) {
-        match &mut self.told {
-            Some(told) => told.hear(meter, at, started, passed),
+    /// Updates the advertised limit with a reply that took about `latency`.
+    pub(super) fn update(
+        &mut self,
+        meter: &LimitReading,
+        at: Tick,
+        started: u64,
+        latency: Span,
+        passed: bool,
+    ) {
+        match &mut self.advertised {
+            Some(advertised) => advertised.update(meter, at, started, passed),
             none => *none = AdvertisedLimit::first(meter, at, started, passed),
         }
-        let lasts = self.told.map_or(Span::ZERO, |told| told.lasts());
-        self.is_heard_in_time = lasts.as_micros() / ROUND_TRIPS_TOLD >= latency.as_micros();
+        let lasts = self.advertised.map_or(Span::ZERO, |advertised| advertised.refill_time());
+        self.is_timely = lasts.as_micros() / ROUND_TRIPS_TIMELY >= latency.as_micros();
     }
 
     pub(super) fn is_a_guess(&self) -> bool {
         self.found.is_some_and(|found| found.weight == 0)
     }
 
-    /// Whether so few calls speak for it that it had better be tried soon.
+    /// Returns true if so few calls have measured the limit that it should be tested soon.
     pub(super) fn is_unsure(&self) -> bool {
         self.found.is_none_or(|found| found.weight <= CALLS_UNSURE)
     }
 
-    /// The pace after `growth` of a term. A guess is not worth much patience, and doubles within a round trip.
+    /// Returns the pace after `growth` of a term. A guess doubles within a round trip.
     pub(super) fn pace(&self, growth: Span, term: ProbeDelay) -> Option<PaceRate> {
         let found = self.found?;
         let latency = term.latency;
@@ -119,7 +132,7 @@ impl UnitPace {
         let more = if over == 0 || found.weight == 0 {
             (probe.saturating_mul(growth) / term).saturating_mul(growth) / term
         } else {
-            // What was tried passed for a while: the limit has risen.
+            // The faster pace passed for a while: the limit has risen.
             let each = (term / DOUBLINGS).max(u128::from(latency.as_micros()) * ROUND_TRIPS_DOUBLING).max(1);
             let (times, rest) = (over / each, over % each);
             let doubled = probe << times.min(20);
@@ -129,10 +142,10 @@ impl UnitPace {
         Some(found.rate.scaled(START_AT + u64::try_from(more).unwrap_or(u64::MAX), 1_000))
     }
 
-    /// When `load` may start at this pace.
+    /// Returns when `load` may start.
     pub(super) fn ready(&self, now: Tick, started: u64, load: u64) -> Tick {
-        let told = self.told().map_or(now, |told| told.ready(now, started, load));
-        if self.found.is_some() { told.max(self.next) } else { told }
+        let advertised = self.advertised().map_or(now, |advertised| advertised.ready(now, started, load));
+        if self.found.is_some() { advertised.max(self.next) } else { advertised }
     }
 
     pub(super) fn start(&mut self, now: Tick, load: u64, pace: Option<PaceRate>) {
@@ -143,7 +156,7 @@ impl UnitPace {
         self.next = from + one;
     }
 
-    /// This one, from now on; `now` is the one that went on meanwhile.
+    /// Restores this limit; `now` is the one that was in use meanwhile.
     pub(super) fn resume(self, now: &UnitPace) -> UnitPace {
         UnitPace { found: self.found, ..*now }
     }
@@ -153,25 +166,25 @@ impl UnitPace {
         self.found = Some(FoundLimit { rate, weight: 0, is_sharp: false });
     }
 
-    /// Sets a limit that the provider reported.
-    pub(super) fn believe(&mut self, rate: PaceRate) {
+    /// Sets the limit to the advertised rate.
+    pub(super) fn adopt(&mut self, rate: PaceRate) {
         self.found = Some(FoundLimit { rate, weight: WEIGHT_MAX, is_sharp: false });
     }
 
-    /// Takes a guess for measured, by so many calls.
+    /// Takes a guess for a measurement by `calls` calls.
     pub(super) fn trust(&mut self, rate: PaceRate, calls: u64) {
         self.found = Some(FoundLimit { rate, weight: calls.clamp(1, WEIGHT_MAX), is_sharp: false });
     }
 
-    /// Takes over what `calls` calls measured. The limit lies below the `pace` that was too much.
+    /// Applies a measurement by `calls` calls. The limit is below `pace`, which was too fast.
     pub(super) fn learn(&mut self, measured: Measured, calls: u64, pace: PaceRate) -> News {
         let rate = measured.rate().min(pace).max(pace.scaled(1, 4));
         let resumed_at = self.found.map_or(rate, |found| found.rate.scaled(START_AT, 1_000));
         let by_few =
             self.found.filter(|found| found.weight > 0).map_or(0, |found| 1_000 / (found.weight + 1));
         if !measured.is_exact && resumed_at < rate.scaled(985 - by_few.min(300), 1_000) {
-            // It was below the limit for a while, when the bucket may have been full: the limit lies between what was
-            // measured and what was too much.
+            // The pace was below the limit for a while, when the bucket may have been full: the
+            // limit lies between the measured rate and the one that was too fast.
             let between = u128::from(rate.millionths()).midpoint(u128::from(pace.millionths()));
             let between = PaceRate::from_millionths(between).min(rate.scaled(BETWEEN_MAX, 1_000));
             self.found = Some(FoundLimit { rate: between, weight: CALLS_UNSURE.min(calls), is_sharp: false });
@@ -195,7 +208,7 @@ impl UnitPace {
     }
 }
 
-/// Whether two rates are the same as far as so few calls can tell.
+/// Returns true if two rates are equal within the accuracy of so few calls.
 fn is_close(old: PaceRate, new: PaceRate, calls: u64) -> bool {
     let slack = old.scaled(30 + 2_000 / (calls + 1), 1_000).millionths();
     old.millionths().abs_diff(new.millionths()) <= slack

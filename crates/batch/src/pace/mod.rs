@@ -1,8 +1,9 @@
-//! The pace: how fast to call a provider of whom nothing is known.
+//! The pace: how fast calls start against a provider whose limits are not known.
 //!
-//! Refusals are weighed before anything follows from them (`noise.rs`): providers refuse some calls whatever the pace. If they speak
-//! for a limit, it is measured (`estimate.rs`), calls go slower, and those calls are put on trial (`trial.rs`): if as many of them are
-//! refused as before, it was noise, and the pace is again what it was.
+//! Refusals are weighed before the pace reacts (`noise.rs`): providers refuse some calls at any
+//! pace. If refusals indicate a limit, it is measured (`estimate.rs`), calls go slower, and those
+//! calls are a trial (`trial.rs`): if as many of them are refused as before, it was noise, and the
+//! earlier pace is restored.
 
 mod advertised;
 mod estimate;
@@ -25,57 +26,67 @@ use trial::{SlowTrial, TrialVerdict};
 
 pub use rate::PaceRate;
 
-/// How late a timer may ring. What should have started meanwhile starts then, or a thousand a second were the most there is.
+/// How late a timer may fire. Starts that were due meanwhile happen then; otherwise a thousand a
+/// second would be the most.
 const TIMER: Span = Span::from_millis(2);
 
-/// If more than this share is refused, of a thousand, calls go at this part of what was found until it has proved to be a limit: so
-/// few calls tell the rate.
+/// If more than this share is refused, in thousandths, calls go at this part of the measured limit
+/// until the trial has confirmed it: so few calls determine the rate.
 const MANY_REFUSED: u64 = 150;
 const HELD_IF_MANY: u64 = 820;
 
-/// By how much more noise there must be than was known, of a thousand, to doubt what was found before.
+/// By how much the noise must exceed the known noise, in thousandths, for an earlier measurement to
+/// be doubted.
 const NOISE_NEWS: u64 = 10;
 
-/// From which share on, of a thousand, noise is doubted again and again, by calls that go so many times slower.
+/// From this share on, in thousandths, noise is tested repeatedly, by calls that go so many times
+/// slower.
 const NOISE_DOUBTED: u64 = 150;
 const DOUBTED_SLOWER: u64 = 3;
 
-/// After how many calls that is, at first and at last.
+/// The number of calls between two such tests, at first and at most.
 const DOUBTED_FIRST: u64 = 120;
 const DOUBTED_LAST: u64 = 2_000;
 
-/// How much noise is made up for by calls on trial, at most.
+/// The most noise that calls on trial compensate for, in thousandths.
 const NOISE_ON_TRIAL: u64 = 100;
 
-/// So many calls after the first tell why some of the first were refused.
+/// This many calls after the first ones determine why some of the first were refused.
 const OPENING_CALLS: u64 = 8;
 
-/// If so many calls at the end of the first are refused, and none before them, a bucket was empty.
+/// If this many of the first calls are refused, all at their end, a bucket was empty.
 const OPENING_REST: u64 = 3;
 
-/// So many calls tell whether nearly all pass.
+/// This many calls determine whether nearly all pass.
 const PASSING_CALLS: u64 = 8;
 
-/// If so many calls in a row are refused, all are.
+/// If this many calls in a row are refused, every call is.
 const RUN: u64 = 6;
 
-/// If that goes on for this long, it says nothing of the pace: a window of the provider may be shorter.
+/// If that lasts this long, it is not evidence about the pace: a window of the provider may be
+/// shorter.
 const RUN_LASTS: Span = Span::from_secs(2);
 
-/// If it went on for this long, and then calls pass, it was an outage.
+/// If it lasted this long before calls pass again, it was an outage.
 const OUTAGE_LASTS: Span = Span::from_secs(5);
 
-/// After an outage so many calls pass before another one is believed.
+/// After an outage this many calls must pass before another one is recognised.
 const RECOVERED_CALLS: u64 = 300;
 
-/// What a call puts on its provider: one call, and so many tokens.
+/// The load of a call on its provider: one call, and its tokens.
+///
+/// ```
+/// use tollgate_batch::pace::Load;
+///
+/// assert!(Load::tokens(2_000) > Load::default());
+/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Load {
     tokens: u64,
 }
 
 impl Load {
-    /// One call of about so many tokens; 0 if that is not known.
+    /// Returns the load of one call of about this many tokens; 0 if the number is not known.
     pub const fn tokens(tokens: u64) -> Load {
         Load { tokens }
     }
@@ -85,107 +96,121 @@ impl Load {
     }
 }
 
-/// A call that has started, to be given back with its reply.
+/// A call that has started, to be passed back with its reply. [`Pace`] has an example.
 #[derive(Clone, Copy, Debug)]
 pub struct PaceStart {
     at: Tick,
     before: StartCounts,
     load: Load,
-    /// How often a limit had been met.
+    /// How often a limit had been met before the call.
     epoch: u64,
 }
 
 impl PaceStart {
-    /// What the call puts on its provider.
+    /// Returns the load of the call.
     pub fn load(&self) -> Load {
         self.load
     }
 
-    /// How many calls had started before.
+    /// Returns the number of the call, which is how many started before it.
     fn number(&self) -> u64 {
         self.before[0]
     }
 }
 
 /// The pace of one scope.
+///
+/// ```
+/// use tollgate::{Span, Tick};
+/// use tollgate_batch::pace::{Load, Pace};
+///
+/// let (mut pace, now, load) = (Pace::default(), Tick::from_secs(10), Load::tokens(500));
+/// assert_eq!(pace.ready(now, load), now);
+/// let start = pace.start(now, load, false);
+/// pace.accepted(now + Span::from_secs(2), &start, &[]);
+/// assert_eq!(pace.latency(), Some(Span::from_secs(2)));
+/// ```
 #[derive(Clone, Debug, Default)]
 pub struct Pace {
     estimate: LimitEstimate,
     noise: NoiseRate,
     history: History,
-    /// What calls that go slower are to show, and the estimate as it was before.
+    /// The trial of slower calls, and the estimate from before it.
     trial: Option<(SlowTrial, Box<LimitEstimate>)>,
-    /// Some of the first calls, which started together, were refused, and it is not known yet why.
+    /// True if some of the first calls, which started together, were refused and it is not known
+    /// yet why.
     is_opening: bool,
-    /// The number of the call that was the first of those in a row that were refused, and how many they are.
+    /// The number of the first call of a run of refusals, and the length of the run.
     run: Option<(u64, u64)>,
-    /// Whether the reply to one of them said how long to wait.
+    /// True if the reply to one of them advised how long to wait.
     is_run_advised: bool,
     /// How many calls had passed when the last outage was over.
     recovered: u64,
-    /// The number of the call at which much noise is doubted, and after how many more it is again.
+    /// The number of the call at which much noise is tested, and the number of calls until the next
+    /// test.
     doubted: Option<(u64, u64)>,
     /// How often a limit was met.
     epoch: u64,
     accepted: u64,
-    /// How long a refusal takes to come.
+    /// How long a refusal takes to arrive.
     refusal: Span,
     /// The pace at which the limit was met.
     too_fast: Option<PaceRate>,
-    /// And at the first of several times in a row.
+    /// That pace at the first of several times in a row.
     at_first: Option<PaceRate>,
 }
 
 impl Pace {
-    /// The rate of calls that is thought to be the limit, once a refusal has shown one.
+    /// Returns the estimated limit of calls, once a refusal has shown one.
     pub fn calls(&self) -> Option<PaceRate> {
         self.estimate.calls()
     }
 
-    /// The rate of tokens that is thought to be the limit, once a refusal has shown one.
+    /// Returns the estimated limit of tokens, once a refusal has shown one.
     pub fn tokens(&self) -> Option<PaceRate> {
         self.estimate.tokens()
     }
 
-    /// How many calls are under way.
+    /// Returns how many calls are in flight.
     pub fn in_flight(&self) -> u64 {
         self.estimate.in_flight()
     }
 
-    /// How long a call takes that passes, as far as that is known.
+    /// Returns the average latency of calls that pass, if it is known.
     pub fn latency(&self) -> Option<Span> {
         self.estimate.latency()
     }
 
-    /// When a call may start, which may be now.
+    /// Returns when a call may start, which may be now.
     pub fn ready(&mut self, now: Tick, load: Load) -> Tick {
         self.estimate.ready(now, load)
     }
 
-    /// A call starts, which may be the first after a cooldown.
+    /// Starts a call, which may be the first after a cooldown.
     pub fn start(&mut self, now: Tick, load: Load, after_cooldown: bool) -> PaceStart {
         self.judge(now);
         self.doubt_noise();
         let start = PaceStart { at: now, before: self.estimate.started(), load, epoch: self.epoch };
         self.history.start(now, after_cooldown);
-        // What is refused anyway takes nothing from a limit; but calls on trial are to show whether that is so.
+        // Noise takes nothing from a limit, so more calls may start; but calls on trial are to show
+        // whether it is noise.
         let noise =
             if self.trial.is_some() { self.noise.share().min(NOISE_ON_TRIAL) } else { self.noise.share() };
         self.estimate.start(now, load, noise);
         start
     }
 
-    /// No call starts before `until`, for a reason that says nothing of the pace.
+    /// Delays calls until `until`, for a reason that is not evidence about the pace.
     pub fn pause(&mut self, until: Tick) {
         self.estimate.pause(until);
     }
 
-    /// A call has ended, and nothing is to be learned from that.
+    /// Records that a call ended without any evidence.
     pub fn ended(&mut self) {
         self.estimate.ended();
     }
 
-    /// A call was answered.
+    /// Records that a call passed.
     pub fn accepted(&mut self, now: Tick, start: &PaceStart, meters: &[LimitReading]) {
         self.accepted += 1;
         if let Some((first, _)) = self.run.take_if(|(first, _)| start.number() >= *first) {
@@ -194,8 +219,8 @@ impl Pace {
         self.estimate.accepted(now, start, meters);
     }
 
-    /// A call was refused, because of a limit or because the provider has too much to do. Returns whether enough speaks for a
-    /// limit that was met.
+    /// Records that a call was refused, because of a limit or an overload. Returns true if the
+    /// evidence for a limit suffices.
     pub fn refused(
         &mut self,
         now: Tick,
@@ -229,7 +254,7 @@ impl Pace {
         if is_advised && let Some((trial, _)) = &mut self.trial {
             trial.is_advised = true;
         }
-        if !is_advised && self.trial.is_none() && self.estimate.is_of_the_first(start) {
+        if !is_advised && self.trial.is_none() && self.estimate.is_in_first_burst(start) {
             self.is_opening = true;
         }
         if self.is_opening {
@@ -254,9 +279,10 @@ impl Pace {
         is_met
     }
 
-    /// The first call passes after all were refused since the one with the number `first`. If that took long, it was an outage,
-    /// and the pace is again what it was before, unless the provider said how long to wait. That may be wrong where hardly
-    /// anything passes, so it is not done again soon.
+    /// Records that a call passed after all calls since the number `first` were refused. If that
+    /// took long, it was an outage, and the earlier pace is restored, unless the provider advised
+    /// how long to wait. That may be wrong where hardly any call passes, so it is not done again
+    /// soon.
     fn recover(&mut self, first: u64, number: u64) {
         if self.history.span(first, number) < OUTAGE_LASTS || self.accepted < self.recovered + RECOVERED_CALLS
         {
@@ -271,44 +297,44 @@ impl Pace {
         }
     }
 
-    /// Whether nearly all of the last calls pass.
+    /// Returns true if nearly all of the last calls passed.
     pub fn is_passing(&self) -> bool {
         let number = self.started();
         let (refused, calls) = self.history.refused(number.saturating_sub(PASSING_CALLS)..number);
         self.accepted >= PASSING_CALLS && refused * 4 <= calls
     }
 
-    /// How many calls in a row were refused, with none passing in between.
+    /// Returns how many calls in a row were refused.
     pub fn run(&self) -> u64 {
         self.run.map_or(0, |(_, calls)| calls)
     }
 
-    /// Whether every call is refused, so that it is not the pace that is wrong.
+    /// Returns true if every call is refused, so that the pace is not the reason.
     pub fn is_refusing_all(&self) -> bool {
         self.run() >= RUN
     }
 
-    /// How long the calls in a row took to start, up to this one.
+    /// Returns the time from the start of the first refused call of the run to that of this one.
     fn run_lasts(&self, number: u64) -> Span {
         self.run.map_or(Span::ZERO, |(first, _)| self.history.span(first, number))
     }
 
-    /// It is not known any more that every call is refused.
+    /// Ends the run of refusals: it is not known any more that every call is refused.
     pub fn end_run(&mut self) {
         if let Some((first, _)) = self.run.take() {
             self.recover(first, self.started().saturating_sub(1));
         }
     }
 
-    /// Counts a refusal. What started before it and after the first of the run, and was not refused, has passed: refusals all
-    /// take about as long.
+    /// Counts a refusal in the run. A call that started between the first of the run and this one,
+    /// and was not refused by now, has passed: refusals all take about as long.
     fn count_run(&mut self, number: u64) {
         let (first, calls) = self.run.unwrap_or((number, 0));
         let between = self.history.refused(first + 1..number);
         self.run = Some(if between.1 > between.0 { (number, 1) } else { (first, calls + 1) });
     }
 
-    /// A limit was met, by a call that was refused. Those who share the scope now wait for `cooldown`, and the
+    /// Records that the refusal of a call met a limit. The scope cools down for `cooldown`, and the
     /// provider advised to wait for `advice`.
     pub fn met(&mut self, now: Tick, start: &PaceStart, cooldown: Span, advice: Span) {
         let first = self.noise.first().min(start.number());
@@ -328,7 +354,7 @@ impl Pace {
         let pace = self.estimate.pace();
         let (slower, slower_in_all) = (slower(was, pace), slower(self.at_first, pace));
         let from = self.started();
-        // All that went before is compared with what comes next, if it is not the first trial.
+        // If this is not the first trial, all calls before it are compared with those that follow.
         let (first, alarm) = chain.map_or((first, start.number()), |it| (it.first, it.first));
         let trial = SlowTrial {
             first,
@@ -350,22 +376,24 @@ impl Pace {
         self.noise.met(&self.history, self.started(), is_news);
     }
 
-    /// How many calls have started.
+    /// Returns how many calls have started.
     fn started(&self) -> u64 {
         self.estimate.started()[0]
     }
 
-    /// The number of the first call that may still be refused: refusals all take about as long.
+    /// Returns the number of the first call that may still be refused: refusals all take about as
+    /// long.
     fn decided(&self, now: Tick) -> u64 {
         self.history.since(now - Span::from_micros(self.refusal.as_micros() * 3 / 2))
     }
 
-    /// How fast calls start, which may be slower than they might.
+    /// Returns how fast calls start, which may be slower than the pace allows.
     fn running_at(&self) -> Option<PaceRate> {
         self.estimate.pace().map(|pace| pace.min(self.history.rate(self.started())))
     }
 
-    /// Puts calls on trial where many are thought to be noise: a limit that was taken for noise would be run into for ever.
+    /// Puts calls on trial where much is considered noise: a limit that was mistaken for noise
+    /// would be met for ever.
     fn doubt_noise(&mut self) {
         let number = self.started();
         if self.noise.share() < NOISE_DOUBTED {
@@ -379,7 +407,7 @@ impl Pace {
         self.doubted = Some((number + after * 2, (after * 2).min(DOUBTED_LAST)));
         let Some(was) = self.running_at() else { return };
         let before = Box::new(self.estimate.clone());
-        self.estimate.try_at(was.scaled(1, DOUBTED_SLOWER));
+        self.estimate.set_trial_pace(was.scaled(1, DOUBTED_SLOWER));
         (self.too_fast, self.at_first) = (Some(was), Some(was));
         let first = number.saturating_sub(DOUBTED_FIRST);
         let slower = DOUBTED_SLOWER * 1_000;
@@ -398,8 +426,8 @@ impl Pace {
         self.trial = Some((trial, before));
     }
 
-    /// Judges why some of the first calls were refused, by those that followed at no lower pace: a small bucket was empty then,
-    /// and noise refuses as many as before.
+    /// Judges why some of the first calls were refused, by those that followed at no lower pace: a
+    /// small bucket was empty only then, and noise refuses as many as before.
     fn judge_opening(&mut self, now: Tick) -> TrialVerdict {
         let decided = self.decided(now);
         let (before, calls_before) = self.history.refused(0..ramp::FIRST);
@@ -427,7 +455,7 @@ impl Pace {
         TrialVerdict::Noise(before + after, calls_before + calls)
     }
 
-    /// Ends the trial that is on, if enough calls say what it was. Returns what they say.
+    /// Ends the trial if enough calls determine its result. Returns the verdict.
     fn judge(&mut self, now: Tick) -> Option<TrialVerdict> {
         let decided = self.decided(now);
         let (trial, _) = self.trial.as_mut()?;
@@ -449,7 +477,7 @@ impl Pace {
                     self.estimate = before.resume(&self.estimate);
                 }
                 if self.noise.share() > 2 * known + NOISE_NEWS {
-                    // What was taken for a limit before may have been noise as well.
+                    // An earlier measurement may have been noise as well.
                     self.estimate.doubt();
                 }
             }
@@ -460,7 +488,7 @@ impl Pace {
     }
 }
 
-/// How many times slower one pace is than another, in thousandths.
+/// Returns how many times slower one pace is than another, in thousandths.
 fn slower(fast: Option<PaceRate>, slow: Option<PaceRate>) -> u64 {
     let times = |(fast, slow): (PaceRate, PaceRate)| {
         u128::from(fast.millionths()) * 1_000 / u128::from(slow.millionths())

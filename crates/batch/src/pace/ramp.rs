@@ -1,4 +1,4 @@
-//! The way up, while nothing is known of the limit.
+//! The ramp: the growth of the pace until a limit is known.
 
 use tollgate::{Span, Tick};
 
@@ -7,20 +7,22 @@ use super::{PaceRate, TIMER};
 /// How many calls may start before the first reply.
 pub(super) const FIRST: u64 = 10;
 
-/// How long the ramp waits for a first reply before more calls start all the same: a provider may take minutes, first calls may be
-/// lost, and refusals mostly come sooner than that.
+/// How long the ramp waits for a first reply before it starts more calls without one: a provider
+/// may take minutes, first calls may be lost, and refusals mostly arrive sooner.
 const PATIENCE: Span = Span::from_secs(2);
 
-/// The pace of those calls: slow enough that a provider that takes long to refuse does not refuse too many of them.
+/// The pace of those calls: slow enough that a provider that takes long to refuse does not refuse
+/// too many of them.
 const WITHOUT_REPLY: PaceRate = PaceRate::of(7, PATIENCE);
 
-/// By how much the pace grows with every round trip.
+/// The factor by which the pace grows with every round trip.
 const GROWTH: u64 = 2;
 
-/// Starts in the first round trip, and twice as many in each that follows, spread over it.
+/// The ramp starts a few calls in the first round trip and twice as many in each that follows,
+/// spread over it.
 ///
-/// All at once would be faster and would tell less: a burst that is refused says that the bucket is small, not that the
-/// rate is low.
+/// All at once would be faster and less informative: a burst that is refused shows that the bucket
+/// is small, not that the rate is low.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Ramp {
     started: u64,
@@ -34,7 +36,7 @@ impl Ramp {
         self.pace
     }
 
-    /// When the next call may start.
+    /// Returns when the next call may start.
     pub(super) fn ready(&self, now: Tick) -> Tick {
         match self.pace {
             None if self.started < FIRST => now,
@@ -42,7 +44,7 @@ impl Ramp {
         }
     }
 
-    /// Counts a start; it rises if the pace was what held calls back.
+    /// Counts a start. The pace rises if it was what delayed calls.
     pub(super) fn start(&mut self, now: Tick, latency: Option<Span>, held_back: bool) {
         self.started += 1;
         if self.pace.is_none() {
@@ -58,7 +60,7 @@ impl Ramp {
         }
     }
 
-    /// A first reply says how long a round trip is.
+    /// Records a reply. The first one shows how long a round trip is.
     pub(super) fn reply(&mut self, now: Tick, latency: Span) {
         if self.pace.is_none() {
             self.pace = Some(PaceRate::of(self.started.max(1) * GROWTH, latency));

@@ -1,22 +1,23 @@
-//! When the provider was known to have nothing left, and what it let pass since.
+//! Saturation: the instants at which the provider had nothing left, and what it let pass since.
 
 use tollgate::{Span, Tick};
 
 use super::{Load, PaceRate};
 
-/// So many calls pass of what fills up steadily.
+/// In a silence, this many calls would have passed if the limit were refilled steadily.
 const SILENT_CALLS: u64 = 3;
 
-/// By how much what is advised is rounded up at most.
+/// By how much advice is rounded up at most.
 const ROUNDED_UP: Span = Span::from_secs(1);
 
 /// Starts so far, in calls and in tokens.
 pub(super) type StartCounts = [u64; 2];
 
-/// A call that was refused: at its start the provider had nothing left.
+/// A refused call: at its start the provider had nothing left.
 ///
-/// What passes between two such instants, over the time between them, is the rate at which the provider fills up, however
-/// large its bucket is. That holds unless the bucket was full in between, and then the result is too low, never too high.
+/// What passes between two such instants, over the time between them, is the rate at which the
+/// provider's bucket is refilled, however large it is. That holds unless the bucket was full in
+/// between, and then the result is too low, never too high.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Saturation {
     at: Tick,
@@ -25,19 +26,20 @@ pub(super) struct Saturation {
     rejected: StartCounts,
     /// The last call that was refused since, and what had been refused before it.
     last: (Tick, StartCounts, StartCounts),
-    /// When the first call started that passed since, and the last one of those that were refused before it.
+    /// When the first call started that passed since, and the last one of those that were refused
+    /// before it.
     passed_at: Option<Tick>,
     silent_until: Tick,
 }
 
-/// What passed between two marks.
+/// What passed between two saturations.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Measured {
     pub(super) amount: u64,
     pub(super) span: Span,
-    /// Whether it filled up at the end of a window, not steadily.
+    /// True if the limit was refilled at the end of a window, not steadily.
     pub(super) is_window: bool,
-    /// Whether the bucket may have been full in between, and the rate is right all the same.
+    /// True if the rate is right although the bucket may have been full in between.
     pub(super) is_exact: bool,
 }
 
@@ -59,14 +61,14 @@ impl Saturation {
         }
     }
 
-    /// Counts a refusal that says nothing of when the provider had nothing left.
+    /// Counts a refusal that is no evidence of a saturation.
     pub(super) fn discount(&mut self, load: Load) {
         for (sum, more) in self.rejected.iter_mut().zip(load.sums()) {
             *sum = sum.saturating_add(more);
         }
     }
 
-    /// Counts another refusal of a call that started after this one.
+    /// Counts the refusal of a call that started after this one.
     pub(super) fn reject(&mut self, at: Tick, before: StartCounts, load: Load) {
         if at > self.last.0 {
             self.last = (at, before, self.rejected);
@@ -77,53 +79,53 @@ impl Saturation {
         self.discount(load);
     }
 
-    /// The provider says that nothing passes for this long. That may be rounded up.
+    /// Records the advice of the provider that nothing passes for this long. It may be rounded up.
     pub(super) fn advise(&mut self, advice: Span) {
         self.silent_until = self.silent_until.max(self.at + advice - ROUNDED_UP);
     }
 
-    /// A call passed that started after this one.
+    /// Records that a call passed that started after this one.
     pub(super) fn pass(&mut self, at: Tick) {
         let first = self.passed_at.map_or(at, |passed| passed.min(at));
         self.passed_at = Some(first);
         self.silent_until = self.silent_until.min(first);
     }
 
-    /// How long nothing passed, if that is so long that something would have passed of what fills up steadily at this rate: it
-    /// fills up at the end of a window.
+    /// Returns how long nothing passed, if a steadily refilled limit of this rate would have let
+    /// calls pass by then: such a limit is refilled at the end of a window.
     pub(super) fn silence(&self, rate: PaceRate) -> Option<Span> {
         let is_window = rate.amount_in(self.silent_until.since(self.at)) >= SILENT_CALLS;
         self.passed_at.filter(|_| is_window).map(|passed| passed.since(self.at))
     }
 
-    /// The number of this call.
+    /// Returns the number of this call.
     pub(super) fn number(&self) -> u64 {
         self.before[0]
     }
 
-    /// The number of the first call that started after the last one that was refused since.
+    /// Returns the number of the first call that started after the last refusal since.
     pub(super) fn next(&self) -> u64 {
         self.last.1[0] + 1
     }
 
-    /// How many calls were refused since, this one included.
+    /// Returns how many calls were refused since, this one included.
     pub(super) fn refusals(&self) -> u64 {
         self.rejected[0]
     }
 
-    /// Whether a call that started then belongs to what followed.
+    /// Returns true if a call that started at this time belongs to this saturation.
     pub(super) fn precedes(&self, at: Tick) -> bool {
         at >= self.at
     }
 
-    /// What passed from here to a later mark.
+    /// Returns what passed from here to a later saturation.
     pub(super) fn until(&self, later: &Saturation, unit: usize) -> Measured {
         let started = later.before[unit].saturating_sub(self.before[unit]);
         let amount = started.saturating_sub(self.rejected[unit]);
         Measured { amount, span: later.at.since(self.at), is_window: false, is_exact: false }
     }
 
-    /// What passed from here to the last refusal that followed.
+    /// Returns what passed from here to the last refusal since.
     pub(super) fn tail(&self, unit: usize) -> Measured {
         let (at, before, rejected) = self.last;
         let started = before[unit].saturating_sub(self.before[unit]);
@@ -141,7 +143,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_passes_between_two_refusals_is_counted_in_whatever_order_they_are_told() {
+    fn what_passes_between_two_refusals_is_counted_in_any_order_of_replies() {
         let load = Load::tokens(100);
         let mut first = Saturation::new(Tick::from_secs(1), [10, 1_000], load);
         first.reject(Tick::from_secs(3), [30, 3_000], load);

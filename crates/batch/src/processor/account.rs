@@ -1,4 +1,4 @@
-//! A scope in the batch, and the queue of items that wait for it.
+//! Accounts: the scopes of a batch, and the queues of items that wait for them.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -13,10 +13,10 @@ use crate::status::{CooldownStatus, Learned, ScopeStatus};
 /// How many scopes a batch may have.
 pub const SCOPES_MAX: usize = 64;
 
-/// The queue of items that any account may serve.
+/// The index of the queue of items that any account may serve.
 pub(super) const COMMON: usize = 0;
 
-/// The scope of a batch that was given none.
+/// The name of the scope of a batch without accounts.
 const DEFAULT: &str = "default";
 
 /// A scope with its name and its limits.
@@ -24,13 +24,13 @@ pub(super) struct Account {
     pub(super) name: Arc<str>,
     pub(super) scope: PaceScope,
     pub(super) limits: Option<LimitSet>,
-    /// The cooldown whose beginning was reported, and whose end was not.
+    /// The cooldown whose beginning was reported and whose end was not.
     pub(super) announced: Option<Announced>,
-    /// How long the cooldowns lasted whose end was reported.
+    /// The total length of the cooldowns whose end was reported.
     pub(super) paused: Duration,
-    /// How many calls met them.
+    /// How many calls met those cooldowns.
     pub(super) participants: u64,
-    /// When the last of them ended.
+    /// When the last of those cooldowns ended.
     pub(super) resumed: Option<Tick>,
 }
 
@@ -42,7 +42,7 @@ pub(super) struct Announced {
 }
 
 impl Account {
-    /// How it stands at `now`.
+    /// Returns the status of the scope at `now`.
     pub(super) fn status(&self, now: Tick) -> ScopeStatus {
         let pace = self.scope.pace();
         let cooldown = self.announced.as_ref().and_then(|announced| {
@@ -64,56 +64,60 @@ impl Account {
     }
 }
 
-/// Items that wait for the same scopes.
+/// A queue of items that wait for the same accounts.
 #[derive(Default)]
 pub(super) struct AccountQueue {
-    pub(super) line: StartQueue<ItemSlot>,
-    pub(super) places: Vec<usize>,
+    pub(super) items: StartQueue<ItemSlot>,
+    /// The indices of the accounts that may serve the items.
+    pub(super) accounts: Vec<usize>,
 }
 
 /// All scopes of a batch, and all queues.
 pub(super) struct Accounts {
     pub(super) all: Vec<Account>,
-    pub(super) lanes: Vec<AccountQueue>,
+    pub(super) queues: Vec<AccountQueue>,
+    /// The index of each account, by name.
     names: HashMap<Arc<str>, usize>,
-    rules: CooldownPolicy,
+    policy: CooldownPolicy,
     seed: u64,
 }
 
 impl Accounts {
-    /// Makes these accounts; one of no name in particular if none are given.
+    /// Creates these accounts, or the default account if the list is empty.
     pub(super) fn new(
-        accounts: Vec<(Arc<str>, Option<LimitSet>)>,
-        rules: CooldownPolicy,
+        named: Vec<(Arc<str>, Option<LimitSet>)>,
+        policy: CooldownPolicy,
         seed: u64,
     ) -> Accounts {
         let common = AccountQueue::default();
-        let mut places =
-            Accounts { all: Vec::new(), lanes: vec![common], names: HashMap::new(), rules, seed };
-        let accounts = if accounts.is_empty() { vec![(DEFAULT.into(), None)] } else { accounts };
-        for (name, limits) in accounts {
-            if let Some(lane) = places.lane(Some(name)) {
-                let place = places.lanes[lane].places[0];
-                places.all[place].limits = limits;
-                if !places.lanes[COMMON].places.contains(&place) {
-                    places.lanes[COMMON].places.push(place);
+        let mut accounts =
+            Accounts { all: Vec::new(), queues: vec![common], names: HashMap::new(), policy, seed };
+        let named = if named.is_empty() { vec![(DEFAULT.into(), None)] } else { named };
+        for (name, limits) in named {
+            if let Some(queue) = accounts.queue(Some(name)) {
+                let account = accounts.queues[queue].accounts[0];
+                accounts.all[account].limits = limits;
+                if !accounts.queues[COMMON].accounts.contains(&account) {
+                    accounts.queues[COMMON].accounts.push(account);
                 }
             }
         }
-        places
+        accounts
     }
 
-    /// Returns the queue of items of a scope, which is made if it is new; `None` if there are too many.
-    pub(super) fn lane(&mut self, scope: Option<Arc<str>>) -> Option<usize> {
+    /// Returns the index of the queue of a scope, which is created if it is new; `None` if there
+    /// are too many scopes.
+    pub(super) fn queue(&mut self, scope: Option<Arc<str>>) -> Option<usize> {
         let Some(name) = scope else { return Some(COMMON) };
-        if let Some(place) = self.names.get(&name) {
-            return Some(place + 1);
+        if let Some(account) = self.names.get(&name) {
+            // The queue of an account is behind the common one.
+            return Some(account + 1);
         }
         if self.all.len() >= SCOPES_MAX {
             return None;
         }
-        let place = self.all.len();
-        let scope = PaceScope::new(self.rules, self.seed.wrapping_add(place as u64));
+        let account = self.all.len();
+        let scope = PaceScope::new(self.policy, self.seed.wrapping_add(account as u64));
         self.all.push(Account {
             name: Arc::clone(&name),
             scope,
@@ -123,13 +127,13 @@ impl Accounts {
             participants: 0,
             resumed: None,
         });
-        self.lanes.push(AccountQueue { line: StartQueue::default(), places: vec![place] });
-        self.names.insert(name, place);
-        Some(place + 1)
+        self.queues.push(AccountQueue { items: StartQueue::default(), accounts: vec![account] });
+        self.names.insert(name, account);
+        Some(account + 1)
     }
 
-    /// How many items wait.
+    /// Returns how many items wait.
     pub(super) fn waiting(&self) -> usize {
-        self.lanes.iter().map(|lane| lane.line.len()).sum()
+        self.queues.iter().map(|queue| queue.items.len()).sum()
     }
 }

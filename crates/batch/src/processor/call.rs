@@ -1,4 +1,4 @@
-//! One call: reserve, ask the handler, settle.
+//! One call: reserve, call the handler, settle.
 
 use std::future::Future;
 use std::sync::Arc;
@@ -9,46 +9,46 @@ use tollgate::{Attempt, Demand, Lease, LimitSet, Reach};
 
 use crate::item::{CallReply, ItemAttempt, TokenUsage};
 
-/// Not yet started: something has to be reserved first.
+/// The call has not started: it waits for its reservation.
 pub(super) const ADMITTING: u8 = 0;
-/// The handler has it.
+/// The handler has been called.
 pub(super) const STARTED: u8 = 1;
-/// A cooldown began before it started, and it never will.
+/// A cooldown began before the call started, so it never will.
 pub(super) const RECALLED: u8 = 2;
 
-/// What a call takes from the limits of its account.
+/// Computes the demand of a call from its tokens.
 pub(super) type DemandOf = Arc<dyn Fn(u64) -> Demand + Send + Sync>;
 
 /// How a call ended.
 pub(super) enum End<O> {
-    /// The handler answered.
+    /// The handler replied.
     Replied(CallReply<O>),
-    /// It did not start, and has given back what it had reserved.
-    GaveBack,
-    /// What it asks can never be reserved.
+    /// The call did not start, and its reservation was cancelled.
+    NotStarted,
+    /// The demand can never be admitted.
     Denied(String),
 }
 
-/// What to reserve, and whether that still makes sense.
+/// What to reserve for a call, and the stage of the call.
 pub(super) struct Reservation {
     pub(super) set: LimitSet,
     pub(super) demand: DemandOf,
     pub(super) tokens: u64,
     pub(super) stage: Arc<AtomicU8>,
-    /// What was reserved already.
+    /// A reservation that was made already.
     pub(super) held: Option<HeldReservation>,
 }
 
-/// What was reserved for a call that has not started. Dropped, all of it is given back.
+/// The reservation of a call that has not started. Dropping it cancels the reservation.
 pub(super) struct HeldReservation(Option<Lease<'static>>);
 
-/// Whether the limits of an account have room.
+/// Whether the limits of an account admit a call.
 pub(super) enum LimitRoom {
-    /// They had, and it is taken; nothing if there are no limits.
+    /// They do, and the demand is taken; `None` if there are no limits.
     Taken(Option<HeldReservation>),
-    /// Not for so long.
+    /// Not before this time has passed.
     In(Duration),
-    /// Only a waiter in the queue finds out.
+    /// Unknown until the call has waited in the queue.
     Unknown,
 }
 
@@ -67,8 +67,8 @@ impl Drop for HeldReservation {
     }
 }
 
-/// Takes what a call of so many tokens needs, if there is room and that is known at once.
-pub(super) fn room(set: &LimitSet, demand: Demand) -> LimitRoom {
+/// Reserves the demand of a call, if the limits are in this process and admit it now.
+pub(super) fn try_reserve(set: &LimitSet, demand: Demand) -> LimitRoom {
     if set.reach() != Reach::Process {
         return LimitRoom::Unknown;
     }
@@ -83,7 +83,7 @@ pub(super) fn room(set: &LimitSet, demand: Demand) -> LimitRoom {
 ///
 /// # Cancel safety
 ///
-/// That of the handler.
+/// Dropping it drops the future of the handler.
 pub(super) async fn make<P, S, O, F>(
     attempt: ItemAttempt<P, S>,
     handler: Arc<impl Fn(ItemAttempt<P, S>) -> F>,
@@ -94,12 +94,12 @@ where
     End::Replied(handler(attempt).await)
 }
 
-/// Makes one call once there is room for it in the limits of its account.
+/// Makes one call once the limits of its account admit it.
 ///
 /// # Cancel safety
 ///
-/// Dropping it while it waits for its reservation leaves no trace; dropping it later keeps the estimate charged, since
-/// the call may have been made.
+/// Dropping it while it waits for the reservation leaves no trace. Dropping it later leaves the
+/// estimate charged, since the call may have been made.
 pub(super) async fn reserve_and_make<P, S, O, F>(
     attempt: ItemAttempt<P, S>,
     handler: Arc<impl Fn(ItemAttempt<P, S>) -> F>,
@@ -119,24 +119,26 @@ where
     let starts = stage.compare_exchange(ADMITTING, STARTED, Ordering::AcqRel, Ordering::Acquire);
     if starts.is_err() {
         give_back(lease).await;
-        return End::GaveBack;
+        return End::NotStarted;
     }
     let reply = handler(attempt).await;
     settle(lease, reply.usage, &demand).await;
     End::Replied(reply)
 }
 
-/// Gives back all of it. Where the store is away it stays charged, which the store's own policy is about.
+/// Cancels the reservation. If the store does not answer, the reservation stays charged until its
+/// lease expires.
 async fn give_back(lease: Lease<'static>) {
     let _ = lease.cancel().await;
 }
 
-/// Settles with what was used: known, nothing, or unknown, in which case the estimate stays charged.
+/// Settles with the known usage, cancels if nothing was used, or leaves the estimate charged if the
+/// usage is unknown.
 async fn settle(lease: Lease<'static>, usage: TokenUsage, demand: &DemandOf) {
     match usage {
         TokenUsage::Zero => give_back(lease).await,
         TokenUsage::Known(tokens) => {
-            // A report that is not valid still ends the lease; the limits themselves warn of it.
+            // A usage that is not valid still ends the lease, and the limits themselves warn of it.
             let _ = lease.settle(demand(tokens)).await;
         }
         TokenUsage::Unknown => drop(lease),

@@ -1,7 +1,8 @@
-//! The one task that owns a batch: its items, its scopes, its calls.
+//! The driver: the one task that owns a batch with its items, scopes and calls.
 //!
-//! All that is decided is decided here, between two polls, so no call takes a lock and no call has to survive for
-//! others to go on. A worker is a place for a call, not a task: an item that meets a 429 leaves it to the next.
+//! Everything is decided target, between two polls, so no call takes a lock, and no call has to
+//! survive for others to go on. A worker is a slot for a call, not a task: an item that meets a 429
+//! leaves the slot to the next item.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -10,30 +11,29 @@ use std::task::{Context, Poll};
 
 use tokio::task::{AbortHandle, Id, JoinSet};
 use tollgate::{Span, Tick};
-use tollgate_store::Mutex;
+use tollgate_store::{Mutex, SplitMix64};
 
 use super::account::{Accounts, Announced};
 use super::budget::Budget;
 use super::call::{DemandOf, End, Reservation};
-use super::dues::{Due, DueFor, Dues};
 use super::entry::{ItemEntries, ItemEntry, ItemPhase, ItemSlot};
 use super::outbox::Outbox;
 use super::shared::CooldownLink;
+use super::timers::{ItemTimer, ItemTimers, TimerKind};
 use crate::histogram::Histogram;
 use crate::item::{ItemAttempt, ItemShared};
 use crate::journal::{GroupWriter, SeenBefore};
 use crate::observe::{BatchEvent, BatchObserver, SkipReason};
 use crate::policy::Policy;
-use crate::random::JitterRandom;
 use crate::source::ItemSource;
 use crate::summary::{BatchProgress, Summary};
-use crate::time::{Sleep, Time};
+use crate::time::{BatchSleep, Time};
 use crate::{FailureClass, Item, ItemError, Outcome, StopReason};
 
-/// How often a poll goes round before others get their turn.
+/// How many rounds one poll does before it yields to other tasks.
 const ROUNDS_MAX: usize = 64;
 
-/// Starts a call as a task of its own.
+/// Spawns a call as a task of its own.
 pub(super) type Spawn<P, S, O> =
     Box<dyn Fn(&mut JoinSet<End<O>>, ItemAttempt<P, S>, Option<Reservation>) -> AbortHandle + Send>;
 
@@ -43,11 +43,11 @@ pub(super) struct BatchSizes {
     pub(super) workers: usize,
     pub(super) buffer: usize,
     pub(super) lookahead: usize,
-    /// How many bytes of payloads wait for their turn, and of outcomes for the disk.
+    /// How many bytes of payloads may wait for their calls, and of outcomes for the disk.
     pub(super) bytes: usize,
 }
 
-/// The batch itself.
+/// The state of a batch.
 pub(super) struct Driver<P, S, O> {
     pub(super) sizes: BatchSizes,
     pub(super) policy: Policy,
@@ -56,29 +56,29 @@ pub(super) struct Driver<P, S, O> {
     pub(super) source: Option<ItemSource<P>>,
     pub(super) spawn: Spawn<P, S, O>,
     pub(super) demand: DemandOf,
-    pub(super) places: Accounts,
+    pub(super) accounts: Accounts,
     pub(super) entries: ItemEntries<P, S, O>,
-    /// The bytes of payloads of items that are not under way.
+    /// The payload bytes of items that have no call in running.
     pub(super) waiting_bytes: usize,
     pub(super) calls: JoinSet<End<O>>,
     pub(super) by_task: foldhash::HashMap<Id, ItemSlot>,
-    pub(super) dues: Dues,
-    pub(super) ledger: Budget,
+    pub(super) timers: ItemTimers,
+    pub(super) budget: Budget,
     pub(super) outbox: Arc<Outbox<O>>,
     pub(super) journal: Option<GroupWriter<O>>,
     pub(super) shared: Option<CooldownLink>,
     pub(super) observer: Option<Box<dyn BatchObserver>>,
-    pub(super) random: JitterRandom,
+    pub(super) random: SplitMix64,
     pub(super) next_index: u64,
-    /// How many items have come to an end, written down or not.
+    /// How many items have ended, stored in the journal or not.
     pub(super) settled: u64,
     pub(super) progress: BatchProgress,
     pub(super) call_times: Histogram,
     pub(super) item_times: Histogram,
     pub(super) stopped: Option<StopReason>,
     pub(super) wake: Option<Tick>,
-    pub(super) sleep: Option<(Tick, Sleep)>,
-    pub(super) turn: usize,
+    pub(super) sleep: Option<(Tick, BatchSleep)>,
+    pub(super) rotation: usize,
     pub(super) ended: bool,
 }
 
@@ -91,7 +91,7 @@ where
     ///
     /// # Cancel safety
     ///
-    /// Dropping it ends all calls; what was finished and written down stays so.
+    /// Dropping it ends all calls. Outcomes that are in the journal stay there.
     pub(super) async fn run(mut self) -> Summary {
         std::future::poll_fn(|context| self.poll(context)).await;
         self.end();
@@ -101,24 +101,24 @@ where
     fn poll(&mut self, context: &mut Context<'_>) -> Poll<()> {
         for _ in 0..ROUNDS_MAX {
             let now = self.time.now();
-            // Each step is done before those that what comes of it matters for.
+            // Each step runs before the steps that depend on its result.
             self.check_end(now);
             self.collect(context, now);
-            self.ring(now);
+            self.fire_timers(now);
             self.write(context);
             let (settled, was_idle) = (self.settled, self.calls.is_empty());
             let more = self.pull(context, now);
-            self.hear_others(context, now);
+            self.apply_shared_cooldowns(context, now);
             let was_full = self.is_full();
             self.start(context, now);
             if self.is_over() {
                 self.report_progress(now);
                 return Poll::Ready(());
             }
-            // An item that came to nothing before it was called has left its place to the next, and calls only wake
-            // the batch if it polled them while there were any.
+            // An item that ended before it was called leaves its slot to the next. Finished calls
+            // wake the batch only if it has polled them since they were spawned.
             let moved = more || self.settled != settled || was_idle && !self.calls.is_empty();
-            // Calls that started have left room for large payloads.
+            // Calls that started have freed memory for waiting payloads.
             let moved = moved || was_full && !self.is_full();
             if !moved && self.sleeps(context, now) {
                 self.report_progress(now);
@@ -135,7 +135,7 @@ where
         self.source.is_none() && self.entries.len() == 0 && pending == 0
     }
 
-    /// Takes the ends of calls.
+    /// Handles the calls that have ended.
     fn collect(&mut self, context: &mut Context<'_>, now: Tick) {
         while let Poll::Ready(Some(joined)) = self.calls.poll_join_next_with_id(context) {
             let (id, end) = match joined {
@@ -148,7 +148,7 @@ where
         }
     }
 
-    /// Publishes what has been written down.
+    /// Publishes the outcomes that the journal has stored.
     fn write(&mut self, context: &mut Context<'_>) {
         let Some(journal) = &mut self.journal else { return };
         let mut written = Vec::new();
@@ -160,20 +160,20 @@ where
         }
     }
 
-    /// Ends the batch if it was shut down, or its time is up.
+    /// Ends the batch if it was shut down, or if its deadline has passed.
     fn check_end(&mut self, now: Tick) {
         let deadline = self.policy.batch_deadline.map(|span| self.began + span);
         let late = deadline.is_some_and(|deadline| deadline <= now);
         if self.outbox.is_shut_down() {
-            self.cut_short(now, StopReason::Shutdown);
+            self.abort_all(now, StopReason::Shutdown);
         } else if late {
-            self.cut_short(now, StopReason::Deadline);
+            self.abort_all(now, StopReason::Deadline);
         } else {
             self.wake_at(deadline);
         }
     }
 
-    /// Accepts items, as many as may wait. Answers whether there may be more at once.
+    /// Accepts as many items as may wait. Returns true if more items may be available at once.
     fn pull(&mut self, context: &mut Context<'_>, now: Tick) -> bool {
         for _ in 0..self.sizes.lookahead.max(1) {
             let most = self.sizes.workers + self.sizes.lookahead;
@@ -190,13 +190,15 @@ where
         true
     }
 
-    /// Returns true if the payloads of items that wait take all the memory they may. One may always wait.
+    /// Returns true if the payloads of waiting items take all the memory they may. One item may
+    /// always wait.
     fn is_full(&self) -> bool {
         self.entries.len() > self.by_task.len() && self.waiting_bytes >= self.sizes.bytes
     }
 
-    /// Returns whether the input is too far ahead. A reader in the order of the input must not have to keep more than a
-    /// bounded number of items behind the one that it waits for, even if they are finished already.
+    /// Returns true if the input is too far ahead: a reader in the order of the input must not have
+    /// to store more than a bounded number of items behind the one that it waits for, even if they
+    /// are finished already.
     fn is_far_ahead(&self, context: &mut Context<'_>) -> bool {
         let most = self.sizes.workers + self.sizes.buffer + self.sizes.lookahead;
         let index = self.next_index;
@@ -210,19 +212,19 @@ where
         self.next_index += 1;
         if let Some(reason) = self.skip_reason(&item) {
             self.progress.skipped += 1;
-            self.tell(&BatchEvent::Skipped { id: &item.id, index, reason });
+            self.emit(&BatchEvent::Skipped { id: &item.id, index, reason });
             self.outbox.skip(index);
             return;
         }
         self.progress.accepted += 1;
-        let lane = self.places.lane(item.scope);
+        let queue = self.accounts.queue(item.scope);
         self.waiting_bytes = self.waiting_bytes.saturating_add(item.payload_bytes);
-        let card = ItemShared { id: item.id, payload: item.payload, state: Mutex::new(S::default()) };
+        let shared = ItemShared { id: item.id, payload: item.payload, state: Mutex::new(S::default()) };
         let slot = self.entries.insert(ItemEntry {
-            card: Arc::new(card),
+            item: Arc::new(shared),
             index,
             label: item.label,
-            lane: lane.unwrap_or_default(),
+            queue: queue.unwrap_or_default(),
             load: item.tokens,
             cost_micros: item.cost_micros,
             payload_bytes: item.payload_bytes,
@@ -235,10 +237,10 @@ where
             tokens_used: 0,
             cost_spent: 0,
             rejected: None,
-            at: ItemPhase::Waiting,
+            phase: ItemPhase::Waiting,
         });
-        match lane {
-            Some(lane) => self.places.lanes[lane].line.put(slot),
+        match queue {
+            Some(queue) => self.accounts.queues[queue].items.put(slot),
             None => {
                 let reason = format!("a batch has at most {} scopes", super::SCOPES_MAX);
                 let failed = ItemError::Item { class: FailureClass::Fatal, reason };
@@ -246,14 +248,15 @@ where
             }
         }
         if let Some(span) = self.policy.item_deadline {
-            self.dues.push(Due { at: now + span, slot, index, what: DueFor::Item });
+            self.timers.push(ItemTimer { at: now + span, slot, index, kind: TimerKind::Item });
         }
     }
 
-    /// Returns why an item is not called, if there is a journal to tell by. One that is called is remembered.
+    /// Returns why an item is not called, if there is a journal to decide by. An item that is
+    /// called is remembered.
     fn skip_reason(&mut self, item: &Item<P>) -> Option<SkipReason> {
         let journal = self.journal.as_mut()?;
-        let reason = match journal.read(&item.id, item.label.fingerprint) {
+        let reason = match journal.check(&item.id, item.label.fingerprint) {
             SeenBefore::New => return None,
             SeenBefore::Again => SkipReason::Duplicate,
             SeenBefore::Earlier { has_changed: true, .. } => SkipReason::Changed,
@@ -270,14 +273,14 @@ where
         Some(reason)
     }
 
-    /// Makes sure that the batch is polled at the next time that matters. Returns whether that lies ahead.
+    /// Schedules a wake-up at the next time that matters. Returns true if that time lies ahead.
     fn sleeps(&mut self, context: &mut Context<'_>, now: Tick) -> bool {
         self.outbox.listen(context);
         if self.outbox.is_shut_down() && self.stopped.is_none() {
             return false;
         }
         let wake = self.wake.take();
-        let Some(at) = [wake, self.dues.next()].into_iter().flatten().min() else {
+        let Some(at) = [wake, self.timers.next()].into_iter().flatten().min() else {
             return true;
         };
         if at <= now {
@@ -299,18 +302,18 @@ where
         self.wake = [self.wake, at].into_iter().flatten().min();
     }
 
-    /// Finishes an item. This is the one place where outcomes are made: whatever an item fails by, its outcome has the last
-    /// reply.
+    /// Finishes an item. This is the one account where outcomes are made. If the item failed, its
+    /// outcome has the last reply.
     pub(super) fn finish(&mut self, now: Tick, slot: ItemSlot, result: Result<O, ItemError>) {
         let Some(entry) = self.entries.remove(slot) else { return };
-        if !matches!(entry.at, ItemPhase::Flying(_)) {
+        if !matches!(entry.phase, ItemPhase::InFlight(_)) {
             self.waiting_bytes = self.waiting_bytes.saturating_sub(entry.payload_bytes);
         }
         self.settled += 1;
         let took = now.since(entry.accepted);
         self.item_times.record(took.to_duration());
         let mut outcome = Outcome {
-            id: Arc::clone(&entry.card.id),
+            id: Arc::clone(&entry.item.id),
             index: entry.index,
             attempts: entry.attempt(),
             calls: entry.calls,
@@ -340,8 +343,8 @@ where
         }
     }
 
-    /// Counts an outcome and hands it out. Where there is a journal it is on disk by then, so that what is counted as done
-    /// is what a later run finds.
+    /// Counts an outcome and passes it to the reader. If there is a journal, the outcome is on
+    /// disk, so that the count of finished items is what a later run finds.
     fn publish(&mut self, outcome: Outcome<O>) {
         match &outcome.result {
             Ok(_) => self.progress.done += 1,
@@ -349,31 +352,32 @@ where
             Err(ItemError::Unfinished(_)) => self.progress.unfinished += 1,
         }
         let (failed, done) = (class_of(&outcome.result), outcome.result.is_ok());
-        self.tell(&BatchEvent::Finished { id: &outcome.id, failed, done });
+        self.emit(&BatchEvent::Finished { id: &outcome.id, failed, done });
         self.outbox.push(outcome);
     }
 
-    pub(super) fn tell(&mut self, event: &BatchEvent<'_>) {
+    pub(super) fn emit(&mut self, event: &BatchEvent<'_>) {
         if let Some(observer) = &mut self.observer {
             observer.observe(event);
         }
     }
 
-    /// Hands the progress to the reader, and the status of each scope if the reader has asked for it.
+    /// Passes the progress to the reader, and the status of each scope if the reader has asked for
+    /// it.
     fn report_progress(&self, now: Tick) {
         if self.outbox.set_progress(self.progress()) {
-            self.outbox.set_scopes(self.places.all.iter().map(|place| place.status(now)).collect());
+            self.outbox.set_scopes(self.accounts.all.iter().map(|account| account.status(now)).collect());
         }
     }
 
     fn progress(&self) -> BatchProgress {
         let mut progress = self.progress;
         progress.in_flight = self.by_task.len() as u64;
-        progress.waiting = self.places.waiting() as u64;
-        (progress.tokens, progress.cost_micros) = (self.ledger.tokens, self.ledger.cost_micros);
+        progress.waiting = self.accounts.waiting() as u64;
+        (progress.tokens, progress.cost_micros) = (self.budget.tokens, self.budget.cost_micros);
         (progress.calls, progress.rejected, progress.generations) = (0, 0, 0);
-        for place in &self.places.all {
-            let counters = place.scope.counters();
+        for account in &self.accounts.all {
+            let counters = account.scope.counters();
             progress.calls += counters.calls;
             progress.rejected += counters.rejected;
             progress.generations += counters.generations;
@@ -384,7 +388,7 @@ where
     fn summary(mut self) -> Summary {
         let progress = self.progress();
         let now = self.time.now();
-        let scopes: Vec<_> = self.places.all.iter().map(|place| place.status(now)).collect();
+        let scopes: Vec<_> = self.accounts.all.iter().map(|account| account.status(now)).collect();
         let mut counters = crate::scope::Counters::default();
         scopes.iter().for_each(|scope| counters.add(&scope.counters));
         Summary {
@@ -400,14 +404,14 @@ where
 }
 
 impl<P, S, O> Driver<P, S, O> {
-    /// Tells that it is over, once.
+    /// Ends the batch once: reports the end of cooldowns and of the batch, and closes the outbox.
     fn end(&mut self) {
         if std::mem::replace(&mut self.ended, true) {
             return;
         }
         let now = self.time.now();
-        for place in 0..self.places.all.len() {
-            self.cooled_down(now, place);
+        for account in 0..self.accounts.all.len() {
+            self.cooled_down(now, account);
         }
         if let Some(observer) = &mut self.observer {
             observer.observe(&BatchEvent::Ended);
@@ -416,17 +420,17 @@ impl<P, S, O> Driver<P, S, O> {
     }
 
     /// Reports the end of a cooldown whose beginning was reported.
-    pub(super) fn cooled_down(&mut self, now: Tick, place: usize) {
-        let place = &mut self.places.all[place];
-        let Some(Announced { generation, since, .. }) = place.announced.take() else { return };
+    pub(super) fn cooled_down(&mut self, now: Tick, account: usize) {
+        let account = &mut self.accounts.all[account];
+        let Some(Announced { generation, since, .. }) = account.announced.take() else { return };
         let paused = now.since(since).to_duration();
-        place.paused += paused;
-        place.resumed = Some(now);
-        let participants = place.scope.counters().participants.last().copied().unwrap_or(0);
-        place.participants += participants;
+        account.paused += paused;
+        account.resumed = Some(now);
+        let participants = account.scope.counters().participants.last().copied().unwrap_or(0);
+        account.participants += participants;
         if let Some(observer) = &mut self.observer {
             observer.observe(&BatchEvent::CooledDown {
-                scope: &place.name,
+                scope: &account.name,
                 generation,
                 participants,
                 paused,
@@ -435,14 +439,15 @@ impl<P, S, O> Driver<P, S, O> {
     }
 }
 
-/// Ends the batch: a reader must not wait for one that is gone.
+/// Ends the batch, so that no reader waits for one that is gone.
 impl<P, S, O> Drop for Driver<P, S, O> {
     fn drop(&mut self) {
         self.end();
     }
 }
 
-/// How long a call of this many tokens may be, as an estimate of its cost.
+/// Returns the cost of a call that used `used` tokens, by the estimated cost for the estimated
+/// tokens.
 pub(super) fn cost_of(estimate: u64, tokens: u64, used: u64) -> u64 {
     if tokens == 0 {
         return estimate;
@@ -451,7 +456,8 @@ pub(super) fn cost_of(estimate: u64, tokens: u64, used: u64) -> u64 {
     u64::try_from(cost).unwrap_or(u64::MAX)
 }
 
-/// A span that is never nothing, so that what is due is not due at once for ever.
+/// Returns the span, or one microsecond if it is zero: a timer at the present instant would fire
+/// again and again.
 pub(super) fn at_least_a_tick(span: Span) -> Span {
     span.max(Span::from_micros(1))
 }

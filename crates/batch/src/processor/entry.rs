@@ -1,4 +1,4 @@
-//! What is known of each accepted item.
+//! The accepted items of a batch that are not finished, and their phases.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicU8;
@@ -6,21 +6,21 @@ use std::sync::atomic::AtomicU8;
 use tokio::task::AbortHandle;
 use tollgate::Tick;
 
-use super::dues::{Due, DueFor};
+use super::timers::{ItemTimer, TimerKind};
 use crate::item::{ItemShared, Label};
 use crate::pace::Load;
 use crate::scope::StartedCall;
 
-/// Where an item of the batch is kept.
+/// The index of an item in [`ItemEntries`].
 pub(super) type ItemSlot = u32;
 
-/// An item that was accepted and is not finished.
+/// An accepted item that is not finished.
 pub(super) struct ItemEntry<P, S, O> {
-    pub(super) card: Arc<ItemShared<P, S>>,
-    /// Which item of the input it was; no two have the same.
+    pub(super) item: Arc<ItemShared<P, S>>,
+    /// The index of the item in the input, which is unique.
     pub(super) index: u64,
     pub(super) label: Label,
-    pub(super) lane: usize,
+    pub(super) queue: usize,
     pub(super) load: u64,
     pub(super) cost_micros: u64,
     pub(super) payload_bytes: usize,
@@ -28,70 +28,71 @@ pub(super) struct ItemEntry<P, S, O> {
     pub(super) calls: u32,
     pub(super) throttles: u32,
     pub(super) first_throttle: Option<Tick>,
-    /// How often it failed: overloaded, transient, invalid.
+    /// How often the item failed: overloaded, transient, invalid.
     pub(super) failures: [u32; 3],
-    /// In which place and which run of failures there it failed last.
+    /// The account in which the item failed last, and the number of the run of failures there.
     pub(super) failed_in: Option<(usize, u64)>,
     pub(super) tokens_used: u64,
     pub(super) cost_spent: u64,
-    /// What the provider replied last to a call that was refused or brought nothing of use, if the handler passed it on.
+    /// The last reply to a call that was refused or whose output was not usable, if the handler
+    /// passed it on.
     pub(super) rejected: Option<O>,
-    pub(super) at: ItemPhase,
+    pub(super) phase: ItemPhase,
 }
 
-/// Where an item is.
+/// The phase of an item.
 pub(super) enum ItemPhase {
-    /// In its queue.
+    /// The item is queued.
     Waiting,
-    /// In its queue since it met a 429.
+    /// The item is queued since it met a 429.
     Parked,
-    /// It pauses after a failure.
+    /// The item pauses after a failure.
     Pausing,
-    /// Under way.
-    Flying(InFlight),
+    /// A call of the item is in running.
+    InFlight(InFlight),
 }
 
-/// A call under way.
+/// A call in running.
 pub(super) struct InFlight {
     pub(super) call: StartedCall,
-    pub(super) place: usize,
+    pub(super) account: usize,
     pub(super) started: Tick,
     pub(super) abort: AbortHandle,
-    /// How far it is, if something has to be reserved first.
+    /// The stage of the call, if it reserves something first.
     pub(super) stage: Option<Arc<AtomicU8>>,
-    pub(super) cut: Option<AbortReason>,
+    pub(super) abort_reason: Option<AbortReason>,
 }
 
-/// Why a call was called off.
+/// Why a call was aborted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum AbortReason {
-    /// It took too long.
+    /// The call took too long.
     Attempt,
-    /// Its item took too long.
+    /// The item took too long.
     Item,
-    /// A cooldown began before it had started.
+    /// A cooldown began before the call had started.
     Recalled,
 }
 
 impl<P, S, O> ItemEntry<P, S, O> {
-    /// Which attempt the next call is, or the one under way.
+    /// Returns the number of the attempt of the next call, or of the one in running.
     pub(super) fn attempt(&self) -> u32 {
         1 + self.failures.iter().sum::<u32>()
     }
 
-    /// Whether it has not failed, unless in this run of failures.
+    /// Returns true if the item has not failed before, unless in this run of failures.
     pub(super) fn is_blameless(&self, run: (usize, u64)) -> bool {
         self.attempt() == 1 && self.failed_in.is_none_or(|failed_in| failed_in == run)
     }
 
-    /// Returns true if something happens to it when this is due.
-    pub(super) fn expects(&self, due: &Due) -> bool {
-        let is_meant = match (due.what, &self.at) {
-            (DueFor::Retry, at) => matches!(at, ItemPhase::Pausing),
-            (DueFor::Attempt(number), at) => matches!(at, ItemPhase::Flying(_)) && number == self.calls,
-            (DueFor::Item, _) => true,
+    /// Returns true if the timer applies to the item in its phase.
+    pub(super) fn expects(&self, timer: &ItemTimer) -> bool {
+        let is_meant = match (timer.kind, &self.phase) {
+            (TimerKind::Retry, at) => matches!(at, ItemPhase::Pausing),
+            (TimerKind::Attempt(number), at) => matches!(at, ItemPhase::InFlight(_)) && number == self.calls,
+            (TimerKind::Item, _) => true,
         };
-        is_meant && self.index == due.index
+        is_meant && self.index == timer.index
     }
 
     pub(super) fn load(&self) -> Load {
@@ -99,7 +100,7 @@ impl<P, S, O> ItemEntry<P, S, O> {
     }
 }
 
-/// Entries by slot.
+/// All entries, by slot.
 pub(super) struct ItemEntries<P, S, O> {
     slots: Vec<Option<ItemEntry<P, S, O>>>,
     free: Vec<ItemSlot>,
@@ -143,7 +144,7 @@ impl<P, S, O> ItemEntries<P, S, O> {
         Some(entry)
     }
 
-    /// The slots in use, by the order of the input.
+    /// Returns the slots in use, in the order of the input.
     pub(super) fn slots(&self) -> Vec<ItemSlot> {
         let mut slots: Vec<(u64, ItemSlot)> = (0..self.slots.len() as ItemSlot)
             .filter_map(|slot| Some((self.get(slot)?.index, slot)))

@@ -1,11 +1,11 @@
-//! The processor: items in, outcomes out, exactly one for each.
+//! The batch processor: takes items, calls the handler, and returns exactly one outcome for each
+//! item.
 
 mod account;
 mod budget;
 mod builder;
 mod call;
 mod driver;
-mod dues;
 mod entry;
 mod outbox;
 mod reply;
@@ -13,6 +13,7 @@ mod run;
 mod shared;
 mod slow_start;
 mod start;
+mod timers;
 
 pub use account::SCOPES_MAX;
 pub use builder::Batch;

@@ -1,4 +1,4 @@
-//! Where outcomes wait for their reader.
+//! The outbox: outcomes that wait for their reader.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -10,17 +10,31 @@ use crate::Outcome;
 use crate::status::ScopeStatus;
 use crate::summary::BatchProgress;
 
-/// In which order outcomes are returned.
+/// The order in which outcomes are returned.
+///
+/// ```
+/// use tollgate_batch::{Batch, CallReply, Item, ItemAttempt, Order};
+/// use tollgate_provider::Hint;
+///
+/// # tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap().block_on(async {
+/// let items = ["a", "b", "c"].map(|id| Item::new(id, ()));
+/// let mut run = Batch::new().order(Order::Input).run(items, |call: ItemAttempt<()>| async move {
+///     CallReply::done(call.id().to_owned(), Hint::ok())
+/// });
+/// let first = run.next().await.unwrap();
+/// assert_eq!((first.index, first.result), (0, Ok("a".to_owned())));
+/// # });
+/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Order {
-    /// As items are finished.
+    /// The order in which items finish.
     #[default]
     Completion,
-    /// As they came in. An item that is finished early waits for those before.
+    /// The order of the input. An item that finishes early waits for those before it.
     Input,
 }
 
-/// What the batch and its reader share.
+/// The state that the batch and its reader share.
 pub(super) struct Outbox<O>(Mutex<OutboxState<O>>);
 
 struct OutboxState<O> {
@@ -29,12 +43,14 @@ struct OutboxState<O> {
     shutdown: bool,
     progress: BatchProgress,
     scopes: Vec<ScopeStatus>,
-    /// Whether the reader wants to know how the scopes stand, which is not worth working out for each poll.
+    /// True if the reader has asked for the status of the scopes, which is too costly to compute on
+    /// every poll.
     wants_scopes: bool,
     reader: Option<Waker>,
     batch: Option<Waker>,
-    /// Whether the batch waits for room. If not, it need not be notified of everything that is read.
-    held_up: bool,
+    /// True if the batch waits for the reader. Otherwise reading an outcome need not wake the
+    /// batch.
+    waits_for_reader: bool,
 }
 
 impl<O> OutboxState<O> {
@@ -51,7 +67,7 @@ enum Outcomes<O> {
     Input { next: u64, waiting: BTreeMap<u64, OutboxSlot<O>> },
 }
 
-/// An item that has an outcome, or will have none.
+/// An item that has its outcome, or will not have one.
 enum OutboxSlot<O> {
     Outcome(Box<Outcome<O>>),
     Skipped,
@@ -87,57 +103,58 @@ impl<O> Outbox<O> {
             wants_scopes: true,
             reader: None,
             batch: None,
-            held_up: false,
+            waits_for_reader: false,
         })))
     }
 
     pub(super) fn push(&self, outcome: Outcome<O>) {
-        self.change(|inside| {
-            match &mut inside.outcomes {
+        self.change(|state| {
+            match &mut state.outcomes {
                 Outcomes::Completion(queue) => queue.push_back(outcome),
                 Outcomes::Input { waiting, .. } => {
                     waiting.insert(outcome.index, OutboxSlot::Outcome(Box::new(outcome)));
                 }
             }
-            inside.reader.take()
+            state.reader.take()
         });
     }
 
-    /// An item of the input has no outcome in this run.
+    /// Marks an item of the input that gets no outcome in this run.
     pub(super) fn skip(&self, index: u64) {
-        self.change(|inside| {
-            if let Outcomes::Input { next, waiting } = &mut inside.outcomes {
-                // Runs of skipped items leave nothing behind.
+        self.change(|state| {
+            if let Outcomes::Input { next, waiting } = &mut state.outcomes {
+                // A run of skipped items occupies no memory.
                 if *next == index {
                     *next += 1;
                 } else {
                     waiting.insert(index, OutboxSlot::Skipped);
                 }
             }
-            inside.reader.take()
+            state.reader.take()
         });
     }
 
-    /// Returns what `has_room` says of how many outcomes wait, and for which item of the input the reader waits, if it
-    /// wants them in that order. If there is no room, the batch is woken when something has been read.
+    /// Returns the result of `has_room`, which gets the number of unread outcomes and, if the
+    /// reader wants the order of the input, the index it waits for. If there is no room, the batch
+    /// is woken when an outcome has been read.
     pub(super) fn has_room(
         &self,
         context: &mut Context<'_>,
         has_room: impl FnOnce(usize, Option<u64>) -> bool,
     ) -> bool {
-        let mut inside = self.0.lock();
-        let has_room = match &inside.outcomes {
+        let mut state = self.0.lock();
+        let has_room = match &state.outcomes {
             Outcomes::Completion(queue) => has_room(queue.len(), None),
             Outcomes::Input { next, waiting } => has_room(waiting.len(), Some(*next)),
         };
         if !has_room {
-            inside.held_up = true;
-            inside.listen(context);
+            state.waits_for_reader = true;
+            state.listen(context);
         }
         has_room
     }
 
-    /// The batch is woken when it is shut down.
+    /// Registers the batch to be woken when it is shut down.
     pub(super) fn listen(&self, context: &mut Context<'_>) {
         self.0.lock().listen(context);
     }
@@ -147,24 +164,24 @@ impl<O> Outbox<O> {
     }
 
     pub(super) fn shut_down(&self) {
-        self.change(|inside| {
-            inside.shutdown = true;
-            inside.batch.take()
+        self.change(|state| {
+            state.shutdown = true;
+            state.batch.take()
         });
     }
 
     pub(super) fn close(&self) {
-        self.change(|inside| {
-            inside.closed = true;
-            inside.reader.take()
+        self.change(|state| {
+            state.closed = true;
+            state.reader.take()
         });
     }
 
     /// Sets the progress. Returns true if the reader has asked for the status of the scopes, too.
     pub(super) fn set_progress(&self, progress: BatchProgress) -> bool {
-        let mut inside = self.0.lock();
-        inside.progress = progress;
-        inside.wants_scopes
+        let mut state = self.0.lock();
+        state.progress = progress;
+        state.wants_scopes
     }
 
     pub(super) fn progress(&self) -> BatchProgress {
@@ -172,40 +189,40 @@ impl<O> Outbox<O> {
     }
 
     pub(super) fn set_scopes(&self, scopes: Vec<ScopeStatus>) {
-        let mut inside = self.0.lock();
-        inside.wants_scopes = false;
-        inside.scopes = scopes;
+        let mut state = self.0.lock();
+        state.wants_scopes = false;
+        state.scopes = scopes;
     }
 
-    /// The status of each scope when this was last asked for. Wakes the batch, so that the next answer is as new as this
-    /// question.
+    /// Returns the status of each scope as of the previous call. Wakes the batch, so that the next
+    /// call returns the status of about now.
     pub(super) fn scopes(&self) -> Vec<ScopeStatus> {
         let (scopes, waker) = {
-            let mut inside = self.0.lock();
-            inside.wants_scopes = true;
-            (inside.scopes.clone(), inside.batch.take())
+            let mut state = self.0.lock();
+            state.wants_scopes = true;
+            (state.scopes.clone(), state.batch.take())
         };
         waker.into_iter().for_each(Waker::wake);
         scopes
     }
 
     pub(super) fn poll_pop(&self, context: &mut Context<'_>) -> Poll<Option<Outcome<O>>> {
-        let mut inside = self.0.lock();
-        if let Some(outcome) = inside.outcomes.pop() {
-            let held_up = std::mem::take(&mut inside.held_up);
-            let waker = inside.batch.take_if(|_| held_up);
-            drop(inside);
+        let mut state = self.0.lock();
+        if let Some(outcome) = state.outcomes.pop() {
+            let waits_for_reader = std::mem::take(&mut state.waits_for_reader);
+            let waker = state.batch.take_if(|_| waits_for_reader);
+            drop(state);
             waker.into_iter().for_each(Waker::wake);
             return Poll::Ready(Some(outcome));
         }
-        if inside.closed {
+        if state.closed {
             return Poll::Ready(None);
         }
-        inside.reader = Some(context.waker().clone());
+        state.reader = Some(context.waker().clone());
         Poll::Pending
     }
 
-    /// Changes what is inside, and wakes the task that this concerns with no lock held.
+    /// Changes the state, and wakes the returned waker with no lock held.
     fn change(&self, change: impl FnOnce(&mut OutboxState<O>) -> Option<Waker>) {
         let waker = change(&mut self.0.lock());
         waker.into_iter().for_each(Waker::wake);

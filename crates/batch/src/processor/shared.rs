@@ -1,4 +1,4 @@
-//! The link between a batch and the cooldowns of others.
+//! The link between a batch and the cooldowns that it shares with other processes.
 
 use std::collections::BTreeMap;
 use std::future::{Future, poll_fn};
@@ -15,78 +15,81 @@ use super::driver::Driver;
 use crate::shared::SharedCooldown;
 use crate::time::Time;
 
-/// A task that tells the store what happens here, and the batch what happens elsewhere.
+/// A task that writes the cooldowns of this batch to the store, and passes those of other processes
+/// to the batch.
 pub(super) struct CooldownLink {
-    mail: Arc<Mutex<Mail>>,
-    /// Ends with the link.
+    state: Arc<Mutex<LinkState>>,
+    /// The task, which ends when the link is dropped.
     _task: JoinSet<()>,
 }
 
 #[derive(Default)]
-struct Mail {
+struct LinkState {
     scopes: Vec<Arc<str>>,
-    /// How long to cool down, by scope; the longest counts.
-    out: BTreeMap<Arc<str>, Duration>,
-    heard: Vec<(usize, Duration)>,
+    /// Cooldowns to write, by scope; the longest counts.
+    outgoing: BTreeMap<Arc<str>, Duration>,
+    incoming: Vec<(usize, Duration)>,
     task: Option<Waker>,
     batch: Option<Waker>,
 }
 
 impl CooldownLink {
-    /// Begins to look. To be called from within a runtime.
+    /// Starts the task. It must be called within a tokio runtime.
     pub(super) fn new(shared: SharedCooldown, time: Time) -> CooldownLink {
-        let mail = Arc::new(Mutex::new(Mail::default()));
+        let state = Arc::new(Mutex::new(LinkState::default()));
         let mut task = JoinSet::new();
-        task.spawn(keep_in_touch(shared, time, Arc::clone(&mail)));
-        CooldownLink { mail, _task: task }
+        task.spawn(sync_cooldowns(shared, time, Arc::clone(&state)));
+        CooldownLink { state, _task: task }
     }
 
     fn report(&self, scope: Arc<str>, left: Duration) {
         let waker = {
-            let mut mail = self.mail.lock();
-            let out = mail.out.entry(scope).or_default();
-            *out = left.max(*out);
-            mail.task.take()
+            let mut state = self.state.lock();
+            let outgoing = state.outgoing.entry(scope).or_default();
+            *outgoing = left.max(*outgoing);
+            state.task.take()
         };
         waker.into_iter().for_each(Waker::wake);
     }
 
-    /// Returns what the store has reported since, of all scopes of the batch.
-    fn hear(
+    /// Returns the cooldowns that the store has reported since the last call, by the index of their
+    /// scope.
+    fn take_incoming(
         &self,
         context: &mut Context<'_>,
         scopes: impl ExactSizeIterator<Item = Arc<str>>,
     ) -> Vec<(usize, Duration)> {
-        let mut mail = self.mail.lock();
-        if mail.scopes.len() != scopes.len() {
-            mail.scopes = scopes.collect();
+        let mut state = self.state.lock();
+        if state.scopes.len() != scopes.len() {
+            state.scopes = scopes.collect();
         }
-        mail.batch = Some(context.waker().clone());
-        std::mem::take(&mut mail.heard)
+        state.batch = Some(context.waker().clone());
+        std::mem::take(&mut state.incoming)
     }
 }
 
-async fn keep_in_touch(shared: SharedCooldown, time: Time, mail: Arc<Mutex<Mail>>) {
+async fn sync_cooldowns(shared: SharedCooldown, time: Time, state: Arc<Mutex<LinkState>>) {
     let mut warned = false;
     loop {
-        let (scopes, out) = {
-            let mut mail = mail.lock();
-            (mail.scopes.clone(), std::mem::take(&mut mail.out))
+        let (scopes, outgoing) = {
+            let mut state = state.lock();
+            (state.scopes.clone(), std::mem::take(&mut state.outgoing))
         };
-        if let Err(cause) = exchange(&shared, &scopes, out, &mail).await {
-            // The batch goes on by what it meets itself. The operator of the store is warned once.
+        if let Err(cause) = exchange(&shared, &scopes, outgoing, &state).await {
+            // The batch goes on with the cooldowns that it meets itself. The failure is logged
+            // once.
             if !std::mem::replace(&mut warned, true) {
                 tracing::warn!(%cause, "cooldowns are not shared, the store does not answer");
             }
         }
-        let mut sleep = pin!(time.sleep_until(time.now() + Span::covering(shared.every())));
+        let mut sleep = pin!(time.sleep_until(time.now() + Span::covering(shared.interval())));
         poll_fn(|context| {
-            let mut mail = mail.lock();
-            if !mail.out.is_empty() {
+            let mut state = state.lock();
+            if !state.outgoing.is_empty() {
                 return Poll::Ready(());
             }
-            mail.task = Some(context.waker().clone());
-            drop(mail);
+            state.task = Some(context.waker().clone());
+            drop(state);
             sleep.as_mut().poll(context)
         })
         .await;
@@ -96,41 +99,42 @@ async fn keep_in_touch(shared: SharedCooldown, time: Time, mail: Arc<Mutex<Mail>
 async fn exchange(
     shared: &SharedCooldown,
     scopes: &[Arc<str>],
-    out: BTreeMap<Arc<str>, Duration>,
-    mail: &Mutex<Mail>,
+    outgoing: BTreeMap<Arc<str>, Duration>,
+    state: &Mutex<LinkState>,
 ) -> Result<(), tollgate::store::records::RecordsError> {
-    for (scope, left) in out {
+    for (scope, left) in outgoing {
         shared.cool_down(&scope, left).await?;
     }
     if scopes.is_empty() {
         return Ok(());
     }
-    let left = shared.look(scopes).await?;
+    let left = shared.remaining(scopes).await?;
     let waker = {
-        let mut mail = mail.lock();
-        mail.heard = left.into_iter().enumerate().filter_map(|(scope, left)| Some((scope, left?))).collect();
-        if mail.heard.is_empty() { None } else { mail.batch.take() }
+        let mut state = state.lock();
+        state.incoming =
+            left.into_iter().enumerate().filter_map(|(scope, left)| Some((scope, left?))).collect();
+        if state.incoming.is_empty() { None } else { state.batch.take() }
     };
     waker.into_iter().for_each(Waker::wake);
     Ok(())
 }
 
 impl<P, S: Default, O: 'static> Driver<P, S, O> {
-    /// Tells others of a cooldown.
-    pub(super) fn report(&mut self, now: Tick, place: usize, until: Tick) {
+    /// Passes a cooldown to the processes that share the scope.
+    pub(super) fn report(&mut self, now: Tick, account: usize, until: Tick) {
         if let Some(link) = &self.shared {
-            link.report(Arc::clone(&self.places.all[place].name), until.since(now).to_duration());
+            link.report(Arc::clone(&self.accounts.all[account].name), until.since(now).to_duration());
         }
     }
 
-    /// Heeds the cooldowns of others.
-    pub(super) fn hear_others(&mut self, context: &mut Context<'_>, now: Tick) {
+    /// Applies the cooldowns of other processes.
+    pub(super) fn apply_shared_cooldowns(&mut self, context: &mut Context<'_>, now: Tick) {
         let Some(link) = &self.shared else { return };
-        let scopes = self.places.all.iter().map(|place| Arc::clone(&place.name));
-        for (place, left) in link.hear(context, scopes) {
-            if let Some(until) = self.places.all[place].scope.share(now, Span::covering(left)) {
-                self.announce(now, place, until, "another process was refused");
-                self.recall(place);
+        let scopes = self.accounts.all.iter().map(|account| Arc::clone(&account.name));
+        for (account, left) in link.take_incoming(context, scopes) {
+            if let Some(until) = self.accounts.all[account].scope.share(now, Span::covering(left)) {
+                self.announce(now, account, until, "another process was refused");
+                self.recall(account);
             }
         }
     }

@@ -1,21 +1,23 @@
-//! Slow start: at the beginning and after each cooldown, concurrency grows from one call to all workers.
+//! Slow start: at the beginning and after each cooldown, concurrency grows from one call to all
+//! workers.
 
 use tollgate::{Span, Tick};
 
 use super::driver::Driver;
 
 impl<P, S: Default, O: 'static> Driver<P, S, O> {
-    /// When slow start allows one more call in a place, if it does not allow it now.
-    pub(super) fn slow_start(&self, now: Tick, place: usize) -> Option<Tick> {
+    /// Returns when slow start allows one more call in an account, if it does not allow it now.
+    pub(super) fn slow_start(&self, now: Tick, account: usize) -> Option<Tick> {
         let span = self.policy.slow_start?;
-        let place = &self.places.all[place];
-        let resumed = place.resumed.unwrap_or(self.began);
-        let at = resumed + time_of(place.scope.pace().in_flight(), self.sizes.workers as u64, span);
+        let account = &self.accounts.all[account];
+        let resumed = account.resumed.unwrap_or(self.began);
+        let at = resumed + time_of(account.scope.pace().in_flight(), self.sizes.workers as u64, span);
         (at > now).then_some(at)
     }
 }
 
-/// How long after the start one more call than `in_flight` may be under way, if all `workers` may be after `span`.
+/// Returns how long after the start one more call than `in_flight` may be in running, if all
+/// `workers` may be after `span`.
 fn time_of(in_flight: u64, workers: u64, span: Span) -> Span {
     let share = u128::from(span.as_micros()) * u128::from(in_flight);
     let micros = share.div_ceil(u128::from(workers.saturating_sub(1).max(1)));

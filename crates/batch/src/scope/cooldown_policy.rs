@@ -1,13 +1,23 @@
-//! What holds for the cooldown of a scope.
+//! The policy for the cooldowns of a scope.
 
 use std::time::Duration;
 
 use tollgate::Span;
 
-/// How long every call was refused, by this, is how long to cool down: what lasts longer is tried more rarely.
+/// The time for which every call was refused, divided by this, is a lower bound of the cooldown:
+/// the longer it lasts, the rarer the probes.
 const REFUSED_PART: u64 = 8;
 
-/// What holds for a cooldown.
+/// How long a scope cools down.
+///
+/// ```
+/// use std::time::Duration;
+/// use tollgate_batch::{Batch, CooldownPolicy};
+///
+/// let policy = CooldownPolicy::default().cap(Duration::from_secs(120)).jitter(100);
+/// let batch = Batch::new().cooldown(policy);
+/// # let _ = batch;
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CooldownPolicy {
     default: Option<Span>,
@@ -28,41 +38,43 @@ impl Default for CooldownPolicy {
 }
 
 impl CooldownPolicy {
-    /// The longest cooldown, unless it is set.
+    /// The default of the longest cooldown.
     pub const CAP: Span = Span::from_secs(600);
 
-    /// The first cooldown where nothing is advised and nothing is known.
+    /// The first cooldown without advice, before the rate is known.
     pub const FIRST: Span = Span::from_secs(1);
 
-    /// The longest cooldown where nothing is advised.
+    /// The longest cooldown without advice.
     pub const UNADVISED_MAX: Span = Span::from_secs(60);
 
-    /// The longest outage, unless it is set.
+    /// The default of the longest outage.
     pub const OUTAGE_MAX: Span = Span::from_secs(30 * 60);
 
-    /// How much is added at most to a cooldown, of a thousand, unless it is set.
+    /// The default of the most that jitter adds to a cooldown, in thousandths of it.
     pub const JITTER: u64 = 50;
 
-    /// How long to cool down where the provider advises nothing. Unless it is set that is learned: a second at first, what
-    /// gives back a few calls once the rate is known, and twice as long each time nothing has gone through since.
+    /// Sets how long to cool down if the provider gives no advice. By default that is learned: a
+    /// second at first, the time of a few calls once the rate is known, and twice as long each time
+    /// no call has passed since.
     #[must_use]
     pub fn default_cooldown(self, default: Duration) -> CooldownPolicy {
         CooldownPolicy { default: Some(Span::covering(default)), ..self }
     }
 
-    /// How long to cool down at most, whatever is advised.
+    /// Sets the longest cooldown, whatever the provider advises.
     #[must_use]
     pub fn cap(self, cap: Duration) -> CooldownPolicy {
         CooldownPolicy { cap: Span::covering(cap), ..self }
     }
 
-    /// Up to how much is added to a cooldown by chance, in thousandths of it. Nothing is ever subtracted.
+    /// Sets the most that jitter adds to a cooldown, in thousandths of it. Jitter never shortens a
+    /// cooldown.
     #[must_use]
     pub fn jitter(self, thousandths: u64) -> CooldownPolicy {
         CooldownPolicy { jitter: thousandths.min(1_000), ..self }
     }
 
-    /// For how long every call may fail before the scope is closed.
+    /// Sets for how long every call may fail before the scope is closed.
     #[must_use]
     pub fn outage_max(self, longest: Duration) -> CooldownPolicy {
         CooldownPolicy { outage_max: Span::covering(longest), ..self }
@@ -76,8 +88,8 @@ impl CooldownPolicy {
         self.cap
     }
 
-    /// How long to cool down for, before jitter. `learned` is how long it takes where nothing is advised, if that is known,
-    /// and `streak` how many cooldowns nothing has gone through in.
+    /// Returns the length of a cooldown without jitter. `learned` is the length without advice, and
+    /// `streak` the number of cooldowns in a row without a call passing.
     pub(super) fn length(
         &self,
         advice: Option<Duration>,
@@ -97,7 +109,7 @@ impl CooldownPolicy {
         length.min(self.cap)
     }
 
-    /// What is added to a cooldown, given any number.
+    /// Returns the jitter of a cooldown, from a random number.
     pub(super) fn added(&self, length: Span, random: u64) -> Span {
         let most = u128::from(length.as_micros()) * u128::from(self.jitter) / 1_000;
         let most = u64::try_from(most).unwrap_or(u64::MAX);

@@ -1,27 +1,35 @@
-//! What a scope counts.
+//! The counters of a scope.
 
-/// How many generations are remembered one by one.
+/// How many generations have a counter of their own.
 pub const GENERATIONS_KEPT: usize = 64;
 
-/// What happened in a scope.
+/// The counters of a scope.
+///
+/// ```
+/// use tollgate_batch::scope::Counters;
+///
+/// let counters = Counters::default();
+/// assert_eq!((counters.calls, counters.rejected), (0, 0));
+/// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Counters {
     /// Calls that were made.
     pub calls: u64,
-    /// Calls that were refused with "not now".
+    /// Calls that were answered with a 429 or an overload.
     pub rejected: u64,
-    /// Calls that brought nothing: refused, failed, timed out, or answered with what is of no use.
+    /// Calls without a usable output: refused, failed, timed out, or answered with an invalid
+    /// output.
     pub wasted: u64,
-    /// Times an item was parked.
+    /// How often an item was parked.
     pub parked: u64,
-    /// Times a parked item was handed out again.
+    /// How often a parked item was called again.
     pub handed_out: u64,
-    /// Items that were admitted, and gave back what they had reserved because a cooldown began before they started.
+    /// Items that gave back their reservation because a cooldown began before their call started.
     pub given_back: u64,
     /// Cooldowns that began.
     pub generations: u64,
-    /// How many calls met each of the last [`GENERATIONS_KEPT`] cooldowns, the latest at the end.
+    /// How many calls met each of the last [`GENERATIONS_KEPT`] cooldowns, the latest last.
     pub participants: Vec<u64>,
 }
 
@@ -40,7 +48,7 @@ impl Counters {
         }
     }
 
-    /// Adds those of another scope.
+    /// Adds the counters of another scope.
     pub(crate) fn add(&mut self, other: &Counters) {
         self.calls += other.calls;
         self.rejected += other.rejected;

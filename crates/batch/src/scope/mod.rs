@@ -1,11 +1,12 @@
-//! A scope: the items that share a provider's account, and get its "not now" together.
+//! A scope: the calls that share a provider's account, its limits and its cooldowns.
 //!
-//! A pure machine. Calls start and are answered at times that its caller passes in; what it says is whether the next
-//! may start. The cooldown is a deadline that it keeps, not a task: the call that met the 429 may be gone the moment
-//! after.
+//! The scope is a pure state machine. Its caller passes in the times at which calls start and are
+//! answered, and asks it whether the next call may start. A cooldown is a deadline in its state,
+//! not a task: the call that met the 429 may be gone the moment after.
 //!
-//! Generations keep old news apart. A call is stamped with the generation in which it starts; the first 429 of a
-//! generation begins the next one. A 429 of an older generation begins nothing, and an old success proves nothing.
+//! Generations separate old replies from new ones. A call is stamped with the generation in which
+//! it starts, and the first 429 of a generation begins the next one. A 429 of an older generation
+//! begins nothing, and an old success proves nothing.
 
 mod cooldown_policy;
 mod counters;
@@ -19,96 +20,121 @@ use tollgate::{Span, Tick};
 use tollgate_provider::{Class, FatalKind, Hint};
 
 use crate::pace::{Load, Pace, PaceStart};
-use crate::random::JitterRandom;
+use tollgate_store::SplitMix64;
 
 pub use cooldown_policy::CooldownPolicy;
 pub use counters::{Counters, GENERATIONS_KEPT};
 use outage::OutageCircuit;
 pub use start_queue::StartQueue;
 
-/// How many calls a cooldown gives back, where nothing is advised and the rate is known.
+/// Without advice and with a known rate, a cooldown lasts until this many calls may pass again.
 const FEW_CALLS: u64 = 2;
 
-/// The least cooldown then.
+/// The shortest cooldown in that case.
 const LEAST: Span = Span::from_millis(1);
 
-/// The least cooldown in an outage.
+/// The shortest cooldown in an outage.
 const LEAST_IN_OUTAGE: Span = Span::from_millis(100);
 
-/// How long a call that goes alone is waited for before the next goes, at least.
+/// How long a probing call is waited for before the next one starts, at least.
 const PROBE_MIN: Span = Span::from_millis(100);
 
 /// And at most.
 const PROBE_MAX: Span = Span::from_secs(5);
 
-/// After so many refusals in a row what is advised is heeded again.
+/// After this many refusals in a row the advice of the provider is followed again.
 const RUN_ADVISED: u64 = 4;
 
-/// What is advised is heeded for at least this part of it: two to the power of this.
+/// Advice is divided by at most two to the power of this.
 const DOUBTS_MAX: u32 = 10;
 
-/// Where other calls pass, one call finds out whether advice of at least this length is true, after this part of it.
+/// Where other calls pass, one call probes advice of at least this length, after this part of it.
 const ADVICE_LONG: Duration = Duration::from_secs(5);
 const PROBED_PART: u32 = 8;
 
-/// So many refusals in a row, or fewer, are no reason to believe it.
+/// At most this many refusals in a row do not confirm long advice.
 const ODD_RUN: u64 = 2;
 
-/// By how much two clocks that tell the same time may differ. What others say is no news within that.
+/// By how much two clocks of the same time may differ. A shared cooldown within that is not news.
 const SLACK: Span = Span::from_millis(20);
 
-/// The machine of one scope.
+/// The state machine of one scope.
+///
+/// ```
+/// use std::time::Duration;
+/// use tollgate::Tick;
+/// use tollgate_batch::pace::Load;
+/// use tollgate_batch::scope::{CooldownPolicy, Effect, PaceScope, Permit};
+/// use tollgate_provider::Hint;
+///
+/// let mut scope = PaceScope::new(CooldownPolicy::default().jitter(0), 1);
+/// let now = Tick::from_secs(100);
+/// assert_eq!(scope.permit(now, Load::default()), Permit::Now);
+/// let call = scope.start(now, Load::default());
+/// let refused = Hint::throttled(Some(Duration::from_secs(5)));
+/// assert_eq!(scope.reply(now, &call, &refused, true), Effect::Opened(Tick::from_secs(105)));
+/// assert_eq!(scope.permit(now, Load::default()), Permit::CoolingUntil(Tick::from_secs(105)));
+/// ```
 #[derive(Clone, Debug)]
 pub struct PaceScope {
-    rules: CooldownPolicy,
+    policy: CooldownPolicy,
     pace: Pace,
     generation: u64,
     until: Option<Tick>,
     closed: Option<Closed>,
-    /// Cooldowns in a row in which nothing has gone through.
+    /// How many cooldowns in a row began without a call passing in between.
     streak: u32,
     /// When the last call of this generation started.
     last_start: Option<Tick>,
-    /// How long the last refusal or failure took to come.
+    /// How long the last refusal or failure took to arrive.
     refusal: Span,
     /// Since when every call is refused.
     refused_since: Option<Tick>,
-    /// The call whose refusal came with the advice that is heeded: when it started, what it asked for, and half of the time.
+    /// The call whose refusal came with the advice in force: when it started, its load, and half of
+    /// the advised time.
     advised: Option<(Tick, Load, Span)>,
-    /// How often what was advised was too long.
+    /// How often advice proved too long.
     doubts: u32,
-    /// Whether the next call is to find out if what was advised is true.
+    /// True if the next call is to probe whether the advice is right.
     is_suspect: bool,
-    /// Since when a long advice is heeded that was not suspect when it came, and how long it is.
+    /// Since when long advice is followed that was credible when it came, and its length.
     long_advice: Option<(Tick, Duration)>,
     outage: OutageCircuit,
-    random: JitterRandom,
+    random: SplitMix64,
     counters: Counters,
 }
 
 /// Why a scope is closed.
+///
+/// ```
+/// use tollgate_batch::scope::Closed;
+/// use tollgate_provider::{Class, FatalKind};
+///
+/// let closed = Closed { class: Class::Fatal(FatalKind::Auth), reason: "invalid API key".into() };
+/// assert_eq!(&*closed.reason, "invalid API key");
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Closed {
-    /// What kind of refusal it was.
+    /// The class of the refusal.
     pub class: Class,
-    /// Why, in the provider's words.
+    /// The reason, in the words of the provider.
     pub reason: Arc<str>,
 }
 
-/// Whether a call may start.
+/// Whether a call may start. [`PaceScope`] has an example.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Permit {
     /// Now.
     Now,
     /// Not before this time: the scope cools down.
     CoolingUntil(Tick),
-    /// Not before this time, at the pace that is thought right.
+    /// Not before this time, to keep the pace.
     PacedUntil(Tick),
     /// Never.
     Closed(Closed),
 }
 
-/// A call under way: the stamp it got when it started.
+/// A call in flight: the stamp it got when it started. [`PaceScope`] has an example.
 #[derive(Clone, Copy, Debug)]
 pub struct StartedCall {
     generation: u64,
@@ -116,28 +142,28 @@ pub struct StartedCall {
     start: PaceStart,
 }
 
-/// What a reply meant for the scope.
+/// The effect of a reply on the scope. [`PaceScope`] has an example.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Effect {
-    /// Nothing for others.
+    /// No effect on other calls.
     None,
     /// A cooldown began; no call starts before its end.
     Opened(Tick),
-    /// The cooldown that is on lasts longer, or less long: a call has passed meanwhile.
+    /// The end of the cooldown in force has changed. It is earlier if a call has passed meanwhile.
     Changed(Tick),
-    /// The cooldown that is on was met by another call.
+    /// Another call met the cooldown in force.
     Joined,
-    /// It was a 429 of a generation that is over.
+    /// A 429 of an older generation, which is ignored.
     Old,
-    /// The scope is closed for good.
+    /// The scope is closed permanently.
     Closed(Closed),
 }
 
 impl PaceScope {
-    /// A scope of which nothing is known. The seed is for jitter.
-    pub fn new(rules: CooldownPolicy, seed: u64) -> PaceScope {
+    /// Creates a scope without any knowledge. The seed is for jitter.
+    pub fn new(policy: CooldownPolicy, seed: u64) -> PaceScope {
         PaceScope {
-            rules,
+            policy,
             pace: Pace::default(),
             generation: 0,
             until: None,
@@ -151,27 +177,27 @@ impl PaceScope {
             is_suspect: false,
             long_advice: None,
             outage: OutageCircuit::default(),
-            random: JitterRandom::new(seed),
+            random: SplitMix64::new(seed),
             counters: Counters::default(),
         }
     }
 
-    /// The pace.
+    /// Returns the pace.
     pub fn pace(&self) -> &Pace {
         &self.pace
     }
 
-    /// How many cooldowns have begun.
+    /// Returns how many cooldowns have begun.
     pub fn generation(&self) -> u64 {
         self.generation
     }
 
-    /// Until when it cools down, if it does.
+    /// Returns when the cooldown in force ends, if there is one.
     pub fn cooling(&self, now: Tick) -> Option<Tick> {
         self.until.filter(|until| *until > now)
     }
 
-    /// What happened.
+    /// Returns the counters.
     pub fn counters(&self) -> &Counters {
         &self.counters
     }
@@ -180,12 +206,12 @@ impl PaceScope {
         &mut self.counters
     }
 
-    /// Why it is closed, if it is.
+    /// Returns why the scope is closed, if it is.
     pub fn closed(&self) -> Option<&Closed> {
         self.closed.as_ref()
     }
 
-    /// Whether a call may start.
+    /// Returns whether a call may start.
     pub fn permit(&mut self, now: Tick, load: Load) -> Permit {
         if let Some(closed) = &self.closed {
             return Permit::Closed(closed.clone());
@@ -195,7 +221,7 @@ impl PaceScope {
         }
         match self.probing() {
             Some(at) if at > now => return Permit::PacedUntil(at),
-            // It was not refused in time, so it went through, or is lost.
+            // The probing call was not refused in time, so it passed, or was lost.
             Some(_) if self.outage.since().is_none() => {
                 self.pace.end_run();
                 self.is_suspect = false;
@@ -208,21 +234,22 @@ impl PaceScope {
         }
     }
 
-    /// The number of the run of failures that is on, or was the last: none passed between them.
+    /// Returns the number of the current or last run of failures, which is a sequence without a
+    /// success in between.
     pub(crate) fn failing_run(&self) -> u64 {
         self.outage.run()
     }
 
-    /// Whether no call passes, so that it is no item's fault that its call did not.
+    /// Returns true if no call passes, so that a failure is not the fault of its item.
     pub fn is_out(&self) -> bool {
         self.outage.since().is_some() || self.pace.is_refusing_all()
     }
 
-    /// When the next call may start, if none has passed of late: then one goes alone, and finds out whether that is over. It may
-    /// be lost, so it is not waited for without an end.
+    /// Returns when the next probing call may start, if no call passed of late: then calls go one
+    /// at a time until one passes. A probe may be lost, so the wait for it is bounded.
     fn probing(&self) -> Option<Tick> {
         let last = self.last_start.filter(|_| self.is_out() || self.is_suspect)?;
-        // By then it would have been refused.
+        // By then the probe would have been refused.
         let refusal = Span::from_micros(self.refusal.as_micros().saturating_mul(4));
         Some(last + refusal.clamp(PROBE_MIN, PROBE_MAX))
     }
@@ -238,20 +265,20 @@ impl PaceScope {
         }
     }
 
-    /// A call that was stamped never reached the provider.
+    /// Withdraws a call that never reached the provider.
     pub fn withdraw(&mut self) {
         self.counters.calls = self.counters.calls.saturating_sub(1);
         self.pace.ended();
     }
 
-    /// A call ended, and it is not known how.
+    /// Records that a call ended with an unknown result.
     pub fn abandon(&mut self) {
         self.counters.wasted += 1;
         self.pace.ended();
     }
 
-    /// A call was answered. `is_blameless` says that its item had not failed before, unless in
-    /// the run of failures that is on.
+    /// Records the reply to a call. `is_blameless` is true if the item had not failed before,
+    /// unless in the current run of failures.
     pub fn reply(&mut self, now: Tick, call: &StartedCall, hint: &Hint, is_blameless: bool) -> Effect {
         self.counters.wasted += u64::from(hint.class != Class::Ok);
         match hint.class {
@@ -271,7 +298,7 @@ impl PaceScope {
                 let reason = hint.reason.as_deref().unwrap_or("the provider gave no reason");
                 self.close(hint.class, reason)
             }
-            // The provider has looked at the call, so its limits let it pass.
+            // The provider has examined the call, so its limits let it pass.
             _ => {
                 self.pace.accepted(now, &call.start, &hint.meters);
                 Effect::None
@@ -279,8 +306,8 @@ impl PaceScope {
         }
     }
 
-    /// A call failed, or took too long. If all do, that is an outage: calls go one by one until one passes, or it has lasted
-    /// too long.
+    /// Records a call that failed, or took too long. If all calls do, that is an outage: calls go
+    /// one at a time until one passes, or until the outage has lasted too long.
     fn failed(&mut self, now: Tick, call: &StartedCall, hint: &Hint, is_blameless: bool) -> Effect {
         self.pace.ended();
         self.outage.fail(now, call.at, is_blameless);
@@ -289,8 +316,8 @@ impl PaceScope {
             return closed;
         }
         self.refusal = now.since(call.at);
-        let length = self.rules.length(hint.advice, LEAST_IN_OUTAGE, 0, lasts);
-        let until = now + length + self.rules.added(length, self.random.next());
+        let length = self.policy.length(hint.advice, LEAST_IN_OUTAGE, 0, lasts);
+        let until = now + length + self.policy.added(length, self.random.next_u64());
         if call.generation == self.generation {
             return self.open(now, until);
         }
@@ -299,15 +326,15 @@ impl PaceScope {
 
     /// Closes the scope if no call has passed for longer than an outage may last.
     fn close_after(&mut self, lasts: Span, hint: &Hint) -> Option<Effect> {
-        if lasts < self.rules.longest_outage() {
+        if lasts < self.policy.longest_outage() {
             return None;
         }
-        let said = hint.reason.as_deref().unwrap_or("no reason given");
-        let reason = format!("no call has passed for {:?}: {said}", lasts.to_duration());
+        let detail = hint.reason.as_deref().unwrap_or("no reason given");
+        let reason = format!("no call has passed for {:?}: {detail}", lasts.to_duration());
         Some(self.close(hint.class, &reason))
     }
 
-    /// A call did not pass that had started before the cooldown began.
+    /// Counts a call that started before the cooldown began and did not pass.
     fn join(&mut self, now: Tick) -> Effect {
         if self.cooling(now).is_none() {
             return Effect::Old;
@@ -336,11 +363,11 @@ impl PaceScope {
         let is_long = advice.is_some_and(|advice| advice >= ADVICE_LONG);
         self.is_suspect = is_long && self.is_odd();
         self.long_advice = advice.filter(|_| is_long && !self.is_suspect).map(|advice| (now, advice));
-        // What is believed of it is too long if a call passes before half of it is over.
+        // The advice is too long if a call passes before half of it is over.
         let half = Span::covering(advice.unwrap_or_default() / 2);
         let advice = advice.map(|advice| if self.is_suspect { self.probed(advice) } else { advice });
-        let length = self.rules.length(advice, self.learned(is_met), streak, refused_for);
-        let until = now + length + self.rules.added(length, self.random.next());
+        let length = self.policy.length(advice, self.learned(is_met), streak, refused_for);
+        let until = now + length + self.policy.added(length, self.random.next_u64());
         if is_met {
             let until = self.cooling(now).map_or(until, |cooling| cooling.max(until));
             let advised = hint.advice.filter(|_| is_advised).map_or(Span::ZERO, Span::covering);
@@ -356,7 +383,8 @@ impl PaceScope {
             return self.open(now, until);
         }
         let effect = self.join(now);
-        // Only what was advised makes a cooldown longer, or that a limit was met; a default is no news.
+        // Only advice, or a limit that was met, makes a cooldown longer; the default length is not
+        // news.
         let is_news = hint.advice.is_some() || is_met;
         if is_news && self.cooling(now).is_some_and(|cooling| until > cooling) {
             self.until = Some(until);
@@ -365,8 +393,8 @@ impl PaceScope {
         effect
     }
 
-    /// How long to cool down where nothing is advised: until a call or two pass again. A pace that is slower, not a pause, is what
-    /// heeds a limit.
+    /// Returns how long to cool down without advice: until a call or two may pass again. A limit is
+    /// respected by a slower pace, not by a pause.
     fn learned(&self, is_met: bool) -> Span {
         let calls = if is_met { FEW_CALLS } else { 1 };
         let known = self.pace.calls().map(|rate| rate.time_of(calls));
@@ -374,18 +402,19 @@ impl PaceScope {
         known.unwrap_or(first).clamp(LEAST, CooldownPolicy::FIRST)
     }
 
-    /// Whether hardly any call is refused but the last.
+    /// Returns true if nearly all calls pass except the last.
     fn is_odd(&self) -> bool {
         self.pace.run() <= ODD_RUN && self.pace.is_passing()
     }
 
-    /// After how much of a long wait one call finds out whether it is true: twice as much after each that was refused.
+    /// Returns after how much of a long advice one call probes it: twice as much after each probe
+    /// that was refused.
     fn probed(&self, advice: Duration) -> Duration {
         advice * (1 << (self.pace.run().clamp(1, ODD_RUN) - 1)) / PROBED_PART
     }
 
-    /// A call passed. If nearly all do, a long wait that was advised is suspect: one call finds out whether it is true. Returns
-    /// when the cooldown ends then.
+    /// Records that a call passed. If nearly all do, long advice is suspect, and one call probes
+    /// it. Returns the new end of the cooldown.
     fn suspect(&mut self, now: Tick) -> Option<Tick> {
         let (since, advice) = self.long_advice.filter(|_| self.is_odd())?;
         self.long_advice = None;
@@ -396,16 +425,17 @@ impl PaceScope {
         self.until
     }
 
-    /// How much of what was advised is heeded: less each time that it proved to be too long.
+    /// Returns how much of the advice is followed: half as much each time that advice proved too
+    /// long.
     fn believed(&self, advice: Duration) -> Duration {
         advice / (1_u32 << self.doubts.min(DOUBTS_MAX))
     }
 
-    /// A call passed. If it started after the one that was refused, and is no smaller, what was advised to all is too long.
-    /// Returns when the cooldown ends then.
+    /// Records that a call passed. If it started after the one that was refused, and is no smaller,
+    /// the advice was too long. Returns the new end of the cooldown.
     fn doubt(&mut self, now: Tick, call: &StartedCall) -> Option<Tick> {
         let (at, load, advice) = self.advised?;
-        // In the second half of it one may pass: what is advised is rounded up.
+        // In the second half a call may pass: advice is rounded up.
         if call.at <= at || call.start.load() < load || call.at.since(at) >= advice {
             return None;
         }
@@ -433,13 +463,14 @@ impl PaceScope {
         Effect::Closed(self.closed.get_or_insert(closed).clone())
     }
 
-    /// Another batch that shares the scope met a 429: no call starts for `left`. Returns the deadline if that is news.
+    /// Applies a cooldown of another batch that shares the scope: no call starts for `left`.
+    /// Returns the new deadline if it has changed.
     pub fn share(&mut self, now: Tick, left: Span) -> Option<Tick> {
-        let until = now + left.min(self.rules.cap_span());
+        let until = now + left.min(self.policy.cap_span());
         if left <= SLACK || self.cooling(now).is_some_and(|cooling| cooling + SLACK >= until) {
             return None;
         }
-        // One that is on already only lasts longer: calls under way have met it, or will.
+        // A cooldown in force only becomes longer: calls in flight have met it, or will.
         if self.cooling(now).is_none() {
             self.generation += 1;
             self.counters.begin();

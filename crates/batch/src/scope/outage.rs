@@ -1,19 +1,20 @@
-//! An outage: every call fails, and it is no item's fault.
+//! Outages: every call fails, and no item is to blame.
 //!
-//! A call that fails is usually its item's fault, or chance: others pass meanwhile. Only calls that fail one after the other,
-//! with none that passes in between, speak of an outage. An item that has failed before, while others passed, says nothing:
-//! at the end of a batch only such items may be left.
+//! A failed call is usually the fault of its item, or chance: other calls pass meanwhile. Only
+//! calls that fail one after the other, with none that passes in between, indicate an outage. An
+//! item that has failed before, while others passed, does not count: at the end of a batch only
+//! such items may be left.
 
 use tollgate::{Span, Tick};
 
-/// So many calls that fail one after the other make an outage.
+/// This many failures in a row make an outage.
 const FAILURES_MIN: u64 = 4;
 
-/// Calls that fail, with none that passes in between.
+/// Calls that fail with none that passes in between.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct OutageCircuit {
     run: Option<FailureRun>,
-    /// How many runs there were.
+    /// How many runs of failures there were.
     runs: u64,
 }
 
@@ -26,7 +27,8 @@ struct FailureRun {
 }
 
 impl OutageCircuit {
-    /// A call failed that had started at `at`. `is_blameless` says that its item had not failed before this run.
+    /// Records the failure of a call that started at `at`. `is_blameless` is true if its item had
+    /// not failed before this run.
     pub(super) fn fail(&mut self, now: Tick, at: Tick, is_blameless: bool) {
         if self.run.is_none() {
             self.runs += 1;
@@ -35,22 +37,22 @@ impl OutageCircuit {
         run.failures += u64::from(is_blameless);
     }
 
-    /// The number of the run that is on, or was the last.
+    /// Returns the number of the current or last run.
     pub(super) fn run(&self) -> u64 {
         self.runs
     }
 
-    /// A call passed. One that started before the first of those that failed says nothing.
+    /// Records that a call passed. One that started before the first failure proves nothing.
     pub(super) fn pass(&mut self, at: Tick) {
         self.run = self.run.filter(|run| at < run.first);
     }
 
-    /// Since when every call fails, if there is an outage.
+    /// Returns since when every call fails, if there is an outage.
     pub(super) fn since(&self) -> Option<Tick> {
         self.run.filter(|run| run.failures >= FAILURES_MIN).map(|run| run.since)
     }
 
-    /// How long it has lasted.
+    /// Returns how long the outage has lasted.
     pub(super) fn lasts(&self, now: Tick) -> Option<Span> {
         self.since().map(|since| now.since(since))
     }

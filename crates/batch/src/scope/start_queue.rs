@@ -1,8 +1,18 @@
-//! The order in which the items of a scope start.
+//! The queue of the items that wait to start in a scope.
 
 use std::collections::VecDeque;
 
-/// Who starts next: those that met a 429 first, in the order in which they did, then those that came.
+/// A queue of items: those that met a 429 first, in the order in which they did, then new ones in
+/// the order of the input.
+///
+/// ```
+/// use tollgate_batch::scope::StartQueue;
+///
+/// let mut queue = StartQueue::default();
+/// ["a", "b"].into_iter().for_each(|item| queue.put(item));
+/// queue.park("c");
+/// assert_eq!((queue.take(), queue.take()), (Some(("c", true)), Some(("a", false))));
+/// ```
 #[derive(Clone, Debug)]
 pub struct StartQueue<T> {
     parked: VecDeque<T>,
@@ -16,17 +26,18 @@ impl<T> Default for StartQueue<T> {
 }
 
 impl<T> StartQueue<T> {
-    /// A new item, behind all others.
+    /// Adds a new item behind all others.
     pub fn put(&mut self, item: T) {
         self.fresh.push_back(item);
     }
 
-    /// An item that met a 429: behind those that did before.
+    /// Adds an item that met a 429 behind those that did before.
     pub fn park(&mut self, item: T) {
         self.parked.push_back(item);
     }
 
-    /// An item that failed as all others do: behind those that are parked, and the next is one that has not been called yet.
+    /// Adds an item that failed as all others do behind the parked ones, and makes a new item the
+    /// head.
     pub fn park_behind(&mut self, item: T) {
         self.parked.push_back(item);
         if let Some(fresh) = self.fresh.pop_front() {
@@ -34,7 +45,8 @@ impl<T> StartQueue<T> {
         }
     }
 
-    /// Makes the first that is parked and that `chosen` names the next. Returns whether there is one.
+    /// Makes the first parked item for which `chosen` returns true the head. Returns true if there
+    /// is one.
     pub fn bring_forward(&mut self, chosen: impl FnMut(&T) -> bool) -> bool {
         let found = self.parked.iter().position(chosen).and_then(|at| self.parked.remove(at));
         let is_found = found.is_some();
@@ -42,41 +54,41 @@ impl<T> StartQueue<T> {
         is_found
     }
 
-    /// An item that was the next and could not start after all.
+    /// Puts back an item that was the head and could not start.
     pub fn put_back(&mut self, item: T) {
         self.parked.push_front(item);
     }
 
-    /// The next, which stays.
+    /// Returns the head without removing it.
     pub fn peek(&self) -> Option<&T> {
         self.parked.front().or_else(|| self.fresh.front())
     }
 
-    /// The next; whether it was parked comes with it.
+    /// Removes and returns the head, with true if it was parked.
     pub fn take(&mut self) -> Option<(T, bool)> {
         let parked = self.parked.pop_front().map(|item| (item, true));
         parked.or_else(|| self.fresh.pop_front().map(|item| (item, false)))
     }
 
-    /// How many there are.
+    /// Returns how many items are queued.
     pub fn len(&self) -> usize {
         self.parked.len() + self.fresh.len()
     }
 
-    /// Returns whether the queue is empty.
+    /// Returns true if the queue is empty.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// How many are parked.
+    /// Returns how many items are parked.
     pub fn parked(&self) -> usize {
         self.parked.len()
     }
 
-    /// Takes out those that `gone` names.
-    pub fn remove(&mut self, mut gone: impl FnMut(&T) -> bool) {
-        self.parked.retain(|item| !gone(item));
-        self.fresh.retain(|item| !gone(item));
+    /// Removes the items for which `is_removed` returns true.
+    pub fn remove(&mut self, mut is_removed: impl FnMut(&T) -> bool) {
+        self.parked.retain(|item| !is_removed(item));
+        self.fresh.retain(|item| !is_removed(item));
     }
 }
 
@@ -86,15 +98,15 @@ mod tests {
 
     #[test]
     fn parked_items_go_first_and_in_order() {
-        let mut line = StartQueue::default();
-        (0..3).for_each(|item| line.put(item));
-        line.park(10);
-        line.park(11);
-        line.put_back(9);
-        assert_eq!((line.len(), line.parked()), (6, 3));
-        assert!(line.bring_forward(|item| *item == 11) && !line.bring_forward(|item| *item == 1));
-        line.park_behind(8);
-        let order: Vec<i32> = std::iter::from_fn(|| line.take().map(|(item, _)| item)).collect();
+        let mut queue = StartQueue::default();
+        (0..3).for_each(|item| queue.put(item));
+        queue.park(10);
+        queue.park(11);
+        queue.put_back(9);
+        assert_eq!((queue.len(), queue.parked()), (6, 3));
+        assert!(queue.bring_forward(|item| *item == 11) && !queue.bring_forward(|item| *item == 1));
+        queue.park_behind(8);
+        let order: Vec<i32> = std::iter::from_fn(|| queue.take().map(|(item, _)| item)).collect();
         assert_eq!(order, [0, 11, 9, 10, 8, 1, 2]);
     }
 }

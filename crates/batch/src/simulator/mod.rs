@@ -1,8 +1,8 @@
-//! Providers that are not there, for tests and benchmarks.
+//! Simulated providers, for tests and benchmarks.
 
-mod play;
 mod provider;
+mod simulate;
 pub mod sweep;
 
-pub use play::{Played, play, play_at_once};
-pub use provider::{Lie, Manners, ProviderStats, RetryAfter, SimLimit, SimNoise, SimProvider};
+pub use provider::{Disclosure, FalseHeaders, ProviderStats, RetryAfter, SimLimit, SimNoise, SimProvider};
+pub use simulate::{Simulated, simulate, simulate_without_waiting};

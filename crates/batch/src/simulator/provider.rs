@@ -1,4 +1,4 @@
-//! A provider that is not there.
+//! A simulated provider.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
@@ -7,9 +7,9 @@ use std::time::Duration;
 use tollgate::{Span, Tick};
 use tollgate_provider::{Hint, LimitReading, LimitUnit, Tokens};
 
-use crate::random::JitterRandom;
+use tollgate_store::SplitMix64;
 
-/// Credit is counted in this part of a unit.
+/// Credit is counted in this fraction of a unit.
 const PART: u128 = 1_000_000;
 
 /// Microseconds in a minute.
@@ -18,64 +18,64 @@ const MINUTE: u64 = 60_000_000;
 /// How a provider enforces one limit.
 #[derive(Clone, Copy, Debug)]
 pub enum SimLimit {
-    /// A bucket: so much a second, and so much at once.
+    /// A token bucket.
     Bucket {
-        /// How much a second.
+        /// The refill per second.
         rate: u64,
-        /// How much at once.
+        /// The capacity.
         burst: u64,
     },
-    /// So much in each window of the clock.
+    /// A fixed window of the clock.
     Window {
-        /// How much.
+        /// The amount per window.
         amount: u64,
-        /// How long a window is.
+        /// The length of a window.
         span: Span,
     },
-    /// So much in any stretch of this length.
+    /// A sliding window.
     Sliding {
-        /// How much.
+        /// The amount in any span of this length.
         amount: u64,
-        /// How long a stretch is.
+        /// The length of the window.
         span: Span,
     },
 }
 
-/// Calls that are refused by chance, whatever the limits say.
+/// Calls that are refused at random, independent of the limits.
 #[derive(Clone, Copy, Debug)]
 pub struct SimNoise {
     /// How many of a thousand calls.
     pub of_thousand: u64,
-    /// Whether it says that it has too much to do, not that a limit was met.
+    /// True to refuse as an overloaded provider, false as one whose limit was met.
     pub overloaded: bool,
-    /// How long it says to wait.
+    /// The advised wait.
     pub advice: Option<Duration>,
 }
 
-/// What headers say that is not so.
+/// False headers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Lie {
-    /// That the limit is 0.
+pub enum FalseHeaders {
+    /// The limit is 0.
     LimitZero,
-    /// That nothing is left, for a minute.
+    /// Nothing is left, for a minute.
     NothingLeft,
 }
 
-/// What a provider says beside yes and no.
+/// What replies disclose about the limits.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Manners {
-    /// Whether replies tell how the limits stand.
+pub struct Disclosure {
+    /// True if replies have headers with the limits.
     pub headers: bool,
-    /// Whether a refusal tells how long to wait.
+    /// How a refusal advises a wait.
     pub retry_after: RetryAfter,
-    /// Whether headers tell a limit over a minute that is enforced in shorter windows.
+    /// True if headers advertise a limit per minute that is enforced in shorter windows.
     pub minutes: bool,
 }
 
-/// How a refusal tells how long to wait.
+/// How a refusal advises a wait.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum RetryAfter {
-    /// Not at all.
+    /// It does not.
     #[default]
     None,
     /// To the microsecond.
@@ -84,51 +84,51 @@ pub enum RetryAfter {
     Seconds,
 }
 
-/// A limit and how it stands.
+/// A limit and its state.
 #[derive(Clone, Debug)]
 struct SimBucket {
     limit: SimLimit,
-    /// In parts of a unit.
+    /// In fractions of a unit.
     credit: u128,
     at: Tick,
-    /// What was taken in this minute of the clock.
+    /// The amount that was taken in this minute of the clock.
     in_minute: u64,
     /// What was taken when, of a sliding window.
     taken: VecDeque<(Tick, u64)>,
 }
 
-/// A provider: limits on calls and on tokens, and a latency.
+/// A simulated provider with limits on calls and on tokens, and a latency.
 #[derive(Clone, Debug)]
 pub struct SimProvider {
     calls: Option<SimBucket>,
     tokens: Option<SimBucket>,
-    /// From when on the limits are how many times what they were, of a thousand.
+    /// The times at which the limits change, and their new size in thousandths.
     changes: Vec<(Tick, u64)>,
     noise: Option<SimNoise>,
-    lie: Option<Lie>,
-    /// How many calls may be under way, and when those that are end.
+    false_headers: Option<FalseHeaders>,
+    /// How many calls may be in flight, and when those in flight end.
     at_once: Option<usize>,
-    under_way: BinaryHeap<Reverse<Tick>>,
-    /// Whether a few answers take much longer than the others.
+    in_flight: BinaryHeap<Reverse<Tick>>,
+    /// True if a few replies take much longer than the others.
     is_heavy: bool,
-    /// From when to when it refuses everything.
-    away: Option<(Tick, Tick)>,
-    manners: Manners,
+    /// The time in which the provider refuses every call.
+    outage: Option<(Tick, Tick)>,
+    disclosure: Disclosure,
     latency: Span,
-    /// How much longer an answer takes at most, by chance.
+    /// How much longer a reply takes at most, at random.
     spread: Span,
     refusal_latency: Span,
-    random: JitterRandom,
-    /// What it saw.
-    pub seen: ProviderStats,
+    random: SplitMix64,
+    /// What the provider counted.
+    pub stats: ProviderStats,
 }
 
-/// What a provider saw.
+/// The counters of a provider.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ProviderStats {
-    /// Calls.
+    /// Calls that arrived.
     pub calls: u64,
-    /// Those it refused.
+    /// Calls that it refused.
     pub refused: u64,
 }
 
@@ -171,7 +171,7 @@ impl SimBucket {
         self.at = now;
     }
 
-    /// How long until `amount` fits.
+    /// Returns how long it takes until `amount` fits.
     fn wait(&self, amount: u64, scale: u64) -> Span {
         let missing = (u128::from(amount) * PART).saturating_sub(self.credit);
         if missing == 0 {
@@ -236,12 +236,12 @@ impl SimBucket {
 }
 
 impl SimProvider {
-    /// A provider with a limit on calls, this latency, and no manners.
+    /// Returns a provider with a limit on calls and this latency, which discloses nothing.
     pub fn of_calls(limit: SimLimit, latency: Span) -> SimProvider {
         SimProvider::new(Some(limit), None, latency)
     }
 
-    /// A provider with a limit on tokens.
+    /// Returns a provider with a limit on tokens.
     pub fn of_tokens(limit: SimLimit, latency: Span) -> SimProvider {
         SimProvider::new(None, Some(limit), latency)
     }
@@ -252,81 +252,81 @@ impl SimProvider {
             tokens: tokens.map(SimBucket::new),
             changes: Vec::new(),
             noise: None,
-            lie: None,
+            false_headers: None,
             at_once: None,
-            under_way: BinaryHeap::new(),
+            in_flight: BinaryHeap::new(),
             is_heavy: false,
-            away: None,
-            manners: Manners::default(),
+            outage: None,
+            disclosure: Disclosure::default(),
             latency,
             spread: Span::ZERO,
             refusal_latency: latency,
-            random: JitterRandom::new(1),
-            seen: ProviderStats::default(),
+            random: SplitMix64::new(1),
+            stats: ProviderStats::default(),
         }
     }
 
-    /// The same with manners.
+    /// Sets what replies disclose.
     #[must_use]
-    pub fn manners(self, manners: Manners) -> SimProvider {
-        SimProvider { manners, ..self }
+    pub fn discloses(self, disclosure: Disclosure) -> SimProvider {
+        SimProvider { disclosure, ..self }
     }
 
-    /// The same, whose limits halve at a time.
+    /// Halves the limits at a time.
     #[must_use]
     pub fn halves_at(self, at: Tick) -> SimProvider {
         self.changes_at(at, 500)
     }
 
-    /// The same, whose limits are so many times what they were from a time on, of a thousand.
+    /// Changes the limits at a time to this many thousandths of the original ones.
     #[must_use]
     pub fn changes_at(mut self, at: Tick, of_thousand: u64) -> SimProvider {
         self.changes.push((at, of_thousand));
         self
     }
 
-    /// A provider without any limit.
-    pub fn free(latency: Span) -> SimProvider {
+    /// Returns a provider without any limit.
+    pub fn unlimited(latency: Span) -> SimProvider {
         SimProvider::new(None, None, latency)
     }
 
-    /// The same with a limit on tokens, too.
+    /// Adds a limit on tokens.
     #[must_use]
     pub fn and_tokens(self, limit: SimLimit) -> SimProvider {
         SimProvider { tokens: Some(SimBucket::new(limit)), ..self }
     }
 
-    /// The same, which refuses some calls by chance.
+    /// Refuses some calls at random.
     #[must_use]
     pub fn noise(self, noise: SimNoise, seed: u64) -> SimProvider {
-        SimProvider { noise: Some(noise), random: JitterRandom::new(seed), ..self }
+        SimProvider { noise: Some(noise), random: SplitMix64::new(seed), ..self }
     }
 
-    /// The same, whose headers lie.
+    /// Sends false headers.
     #[must_use]
-    pub fn lies(self, lie: Lie) -> SimProvider {
-        SimProvider { lie: Some(lie), ..self }
+    pub fn false_headers(self, headers: FalseHeaders) -> SimProvider {
+        SimProvider { false_headers: Some(headers), ..self }
     }
 
-    /// The same, which refuses calls while so many are under way.
+    /// Refuses calls while `most` are in flight.
     #[must_use]
     pub fn at_once(self, most: usize) -> SimProvider {
         SimProvider { at_once: Some(most), ..self }
     }
 
-    /// The same, of whose answers a tenth takes five times as long and a hundredth thirty times.
+    /// Lets a tenth of the replies take five times as long, and a hundredth thirty times.
     #[must_use]
     pub fn heavy(self, seed: u64) -> SimProvider {
-        SimProvider { is_heavy: true, random: JitterRandom::new(seed), ..self }
+        SimProvider { is_heavy: true, random: SplitMix64::new(seed), ..self }
     }
 
-    /// The same, which refuses everything for a while.
+    /// Refuses every call for a while.
     #[must_use]
-    pub fn away(self, from: Tick, to: Tick) -> SimProvider {
-        SimProvider { away: Some((from, to)), ..self }
+    pub fn outage(self, from: Tick, to: Tick) -> SimProvider {
+        SimProvider { outage: Some((from, to)), ..self }
     }
 
-    /// The same, of which another client has taken all but `amount`.
+    /// Leaves only `amount` of the limits: another client has taken the rest.
     #[must_use]
     pub fn left(self, amount: u64) -> SimProvider {
         let taken =
@@ -334,24 +334,24 @@ impl SimProvider {
         SimProvider { calls: self.calls.map(taken), tokens: self.tokens.map(taken), ..self }
     }
 
-    /// The same, whose answers take up to so much longer, by chance.
+    /// Lets replies take up to `spread` longer, at random.
     #[must_use]
     pub fn slower_by(self, spread: Span) -> SimProvider {
         SimProvider { spread, ..self }
     }
 
-    /// The same, which refuses faster than it answers.
+    /// Sets the latency of refusals.
     #[must_use]
     pub fn refuses_within(self, refusal_latency: Span) -> SimProvider {
         SimProvider { refusal_latency, ..self }
     }
 
-    /// Answers a call that comes now: what it says, and how long that takes.
+    /// Handles a call that arrives now. Returns the reply and its latency.
     pub fn call(&mut self, now: Tick, tokens: u64) -> (Hint, Span) {
         let scale = self.changes.iter().rev().find(|(at, _)| now >= *at).map_or(1_000, |(_, scale)| *scale);
-        self.seen.calls += 1;
-        if let Some(noise) = self.noise.filter(|noise| self.random.next() % 1_000 < noise.of_thousand) {
-            self.seen.refused += 1;
+        self.stats.calls += 1;
+        if let Some(noise) = self.noise.filter(|noise| self.random.next_u64() % 1_000 < noise.of_thousand) {
+            self.stats.refused += 1;
             let hint =
                 if noise.overloaded { Hint::overloaded(noise.advice) } else { Hint::throttled(noise.advice) };
             return (self.with_meters(hint), self.refusal_latency);
@@ -363,16 +363,16 @@ impl SimProvider {
                 wait = wait.max(bucket.wait(amount, scale));
             }
         }
-        while self.under_way.peek().is_some_and(|Reverse(end)| *end <= now) {
-            self.under_way.pop();
+        while self.in_flight.peek().is_some_and(|Reverse(end)| *end <= now) {
+            self.in_flight.pop();
         }
-        let is_away = self.away.is_some_and(|(from, to)| now >= from && now < to);
-        if is_away || self.at_once.is_some_and(|most| self.under_way.len() >= most) {
+        let is_out = self.outage.is_some_and(|(from, to)| now >= from && now < to);
+        if is_out || self.at_once.is_some_and(|most| self.in_flight.len() >= most) {
             wait = wait.max(Span::from_micros(1));
         }
         if wait > Span::ZERO {
-            self.seen.refused += 1;
-            let advice = match self.manners.retry_after {
+            self.stats.refused += 1;
+            let advice = match self.disclosure.retry_after {
                 RetryAfter::None => None,
                 RetryAfter::Exact => Some(wait.to_duration()),
                 RetryAfter::Seconds => Some(Duration::from_secs(wait.as_micros().div_ceil(1_000_000))),
@@ -382,8 +382,8 @@ impl SimProvider {
         for (bucket, amount) in [(&mut self.calls, 1), (&mut self.tokens, tokens)] {
             bucket.iter_mut().for_each(|bucket| bucket.take(now, amount));
         }
-        let more = self.random.next() % self.spread.as_micros().saturating_add(1).max(1);
-        let factor = match self.random.next() % 100 {
+        let more = self.random.next_u64() % self.spread.as_micros().saturating_add(1).max(1);
+        let factor = match self.random.next_u64() % 100 {
             _ if !self.is_heavy => 1,
             0 => 30,
             1..10 => 5,
@@ -391,23 +391,23 @@ impl SimProvider {
         };
         let latency = Span::from_micros((self.latency.as_micros() + more) * factor);
         if self.at_once.is_some() {
-            self.under_way.push(Reverse(now + latency));
+            self.in_flight.push(Reverse(now + latency));
         }
         (self.with_meters(Hint::ok().with_usage(Tokens::new(tokens, 0))), latency)
     }
 
     fn with_meters(&self, hint: Hint) -> Hint {
-        if let Some(lie) = self.lie {
-            let limit = if lie == Lie::LimitZero { 0 } else { 1_000 };
+        if let Some(false_headers) = self.false_headers {
+            let limit = if false_headers == FalseHeaders::LimitZero { 0 } else { 1_000 };
             let meter = LimitReading::new(LimitUnit::Requests).with_limit(limit).with_remaining(0);
             return hint.with_meter(meter.with_reset(Duration::from_secs(60)));
         }
-        if !self.manners.headers {
+        if !self.disclosure.headers {
             return hint;
         }
         let meters = [(LimitUnit::Requests, &self.calls), (LimitUnit::Tokens, &self.tokens)];
         meters.into_iter().fold(hint, |hint, (unit, bucket)| match bucket {
-            Some(bucket) => hint.with_meter(bucket.meter(unit, self.manners.minutes)),
+            Some(bucket) => hint.with_meter(bucket.meter(unit, self.disclosure.minutes)),
             None => hint,
         })
     }

@@ -1,4 +1,4 @@
-//! What the children do.
+//! The roles of child processes.
 
 use std::io::{BufRead, BufReader, Lines, Write};
 use std::path::{Path, PathBuf};
@@ -14,23 +14,23 @@ use tollgate_provider::Hint;
 const ROLE: &str = "TOLLGATE_BATCH_CHILD";
 const FOLDER: &str = "TOLLGATE_BATCH_FOLDER";
 
-/// How many items the batch has that is killed and resumed.
+/// The number of items of the batch that is killed and resumed.
 pub(crate) const ITEMS: u64 = 4_000;
 
-/// A child and what it says.
-pub(crate) struct Spoken {
+/// A child process and its output.
+pub(crate) struct ChildProcess {
     child: Child,
     lines: Lines<BufReader<ChildStdout>>,
 }
 
-/// What a child is to do.
+/// The role of a child process.
 pub(crate) struct Task {
     role: String,
     folder: PathBuf,
 }
 
 impl Task {
-    /// What the environment says.
+    /// Returns the role in the environment, if this is a child.
     pub(crate) fn given() -> Option<Task> {
         let role = std::env::var(ROLE).ok()?;
         Some(Task { role, folder: std::env::var_os(FOLDER)?.into() })
@@ -42,13 +42,13 @@ impl Task {
         match self.role.as_str() {
             "resume" => runtime.block_on(resume(&self.folder)),
             "meet" => runtime.block_on(meet(&self.folder)),
-            "hear" => runtime.block_on(hear(&self.folder)),
+            "observe" => runtime.block_on(observe(&self.folder)),
             other => panic!("no such role: {other}"),
         }
     }
 
     /// Starts this program as a child.
-    pub(crate) fn start(role: &str, folder: &Path) -> Spoken {
+    pub(crate) fn start(role: &str, folder: &Path) -> ChildProcess {
         let mut child = Command::new(std::env::current_exe().unwrap())
             .env(ROLE, role)
             .env(FOLDER, folder)
@@ -56,22 +56,22 @@ impl Task {
             .spawn()
             .unwrap();
         let lines = BufReader::new(child.stdout.take().unwrap()).lines();
-        Spoken { child, lines }
+        ChildProcess { child, lines }
     }
 }
 
-impl Spoken {
+impl ChildProcess {
     pub(crate) fn next(&mut self) -> Option<String> {
         self.lines.next()?.ok()
     }
 
-    /// Kills it, and answers what it had said before.
+    /// Kills the child, and returns the rest of its output.
     pub(crate) fn kill(mut self) -> Vec<String> {
         self.child.kill().unwrap();
         self.rest()
     }
 
-    /// What else it says until it ends.
+    /// Waits for the end of the child, and returns the rest of its output.
     pub(crate) fn rest(&mut self) -> Vec<String> {
         let rest = self.lines.by_ref().map_while(Result::ok).collect();
         self.child.wait().unwrap();
@@ -79,7 +79,7 @@ impl Spoken {
     }
 }
 
-/// One write, so that a line is there whole or not at all.
+/// Prints a line in one write, so that it is complete or missing.
 fn say(line: String) {
     let _ = std::io::stdout().write_all(format!("{line}\n").as_bytes());
     let _ = std::io::stdout().flush();
@@ -97,31 +97,31 @@ async fn resume(folder: &Path) {
         CallReply::done(*call.payload(), Hint::ok())
     });
     while let Some(outcome) = run.next().await {
-        say(format!("told {}", outcome.id));
+        say(format!("outcome {}", outcome.id));
     }
     say("end".into());
 }
 
 fn shared(folder: &Path) -> SharedCooldown {
     let store = FileStore::open(folder.join("store.db")).unwrap();
-    SharedCooldown::new(Arc::new(store), "batch").look_every(Duration::from_millis(20))
+    SharedCooldown::new(Arc::new(store), "batch").poll_interval(Duration::from_millis(20))
 }
 
-/// Meets a 429, tells the others, and is killed.
+/// Meets a 429, shares the cooldown, and is killed.
 async fn meet(folder: &Path) {
     let run = Batch::new().share(shared(folder)).run([Item::new("0", ())], |_: ItemAttempt<()>| async {
         CallReply::<()>::refused(Hint::throttled(Some(Duration::from_secs(2))))
     });
-    let looking = shared(folder);
-    while looking.look(&["default".into()]).await.unwrap()[0].is_none() {
+    let cooldowns = shared(folder);
+    while cooldowns.remaining(&["default".into()]).await.unwrap()[0].is_none() {
         tokio::task::yield_now().await;
     }
     say("met".into());
     run.finish().await.unwrap();
 }
 
-/// Calls all the time and meets no 429 itself; ends when a cooldown has ended.
-async fn hear(folder: &Path) {
+/// Calls without meeting a 429 itself; ends when a cooldown has ended.
+async fn observe(folder: &Path) {
     let (ended, mut end) = tokio::sync::mpsc::unbounded_channel();
     let batch =
         Batch::new().workers(2).share(shared(folder)).observer(move |event: &BatchEvent<'_>| match event {

@@ -7,7 +7,7 @@ use tollgate_batch::journal::Journal;
 
 const KILLS: u64 = 200;
 
-/// The ids that are finished, as the file says.
+/// Returns the finished ids of the file.
 fn finished(path: &std::path::Path) -> HashSet<String> {
     let Ok(lines) = Journal::read(path) else { return HashSet::new() };
     let mut finished = HashSet::new();
@@ -24,10 +24,11 @@ fn ids<'a>(lines: &'a [String], verb: &str) -> impl Iterator<Item = &'a str> {
 }
 
 pub(crate) fn killed_at_random_instants_and_resumed_200_times() {
-    // A killed process loses nothing that it has written, synced or not, so memory will do, and syncs take no time there.
+    // A killed process loses nothing that it has written, synced or not, so the file may be in
+    // memory, where syncs take no time.
     let memory = std::path::Path::new("/dev/shm");
-    let place = if memory.is_dir() { memory.to_owned() } else { std::env::temp_dir() };
-    let folder = place.join(format!("tollgate-batch-kills-{}", std::process::id()));
+    let parent = if memory.is_dir() { memory.to_owned() } else { std::env::temp_dir() };
+    let folder = parent.join(format!("tollgate-batch-kills-{}", std::process::id()));
     let _ = std::fs::remove_dir_all(&folder);
     std::fs::create_dir_all(&folder).unwrap();
     let path = folder.join("results.jsonl");
@@ -40,7 +41,7 @@ pub(crate) fn killed_at_random_instants_and_resumed_200_times() {
         random ^= random << 17;
         let mut lines = Vec::new();
         if round < KILLS {
-            // Killed after so many words, which is any instant as far as the child is concerned.
+            // Killed after a random number of lines, which is a random instant for the child.
             lines.extend(std::iter::from_fn(|| child.next()).take((random % 40) as usize));
             let ended = lines.last().is_some_and(|line| line == "end");
             killed += u64::from(!ended);
@@ -53,8 +54,8 @@ pub(crate) fn killed_at_random_instants_and_resumed_200_times() {
         for id in ids(&lines, "call") {
             assert!(!before.contains(id), "round {round}: {id} was finished, and called again");
         }
-        for id in ids(&lines, "told") {
-            assert!(after.contains(id), "round {round}: {id} was told, and is not on disk");
+        for id in ids(&lines, "outcome") {
+            assert!(after.contains(id), "round {round}: {id} was returned, and is not on disk");
         }
         assert!(before.is_subset(&after), "round {round}: something finished is gone");
         before = after;

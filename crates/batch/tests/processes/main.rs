@@ -1,11 +1,11 @@
-//! Batches in processes that are really started and really killed.
+//! Batches in child processes that are killed.
 //!
-//! This program is its own child: its environment says what it does. So it has a main of its own, and runs its
-//! tests itself.
+//! This program is its own child: an environment variable selects the role. So it has a `main` of
+//! its own, and runs its tests itself.
 #![allow(
     clippy::print_stdout,
     clippy::unwrap_used,
-    reason = "children talk to their parent, a test runner to whoever started it, and all of it is a test"
+    reason = "children print to their parent, and all of it is a test"
 )]
 
 mod child;

@@ -1,4 +1,4 @@
-//! What the tests of batches share: a handler that follows a script, and a record of what happened.
+//! The fixture of batch tests: items, replies, an event log and a counter of calls.
 #![allow(dead_code, reason = "each test program uses its own part")]
 
 use std::collections::HashMap;
@@ -14,28 +14,28 @@ pub(crate) fn items(count: u64) -> impl Iterator<Item = Item<u64>> + Send {
     (0..count).map(|number| Item::new(number.to_string(), number))
 }
 
-/// Rules with no chance in them.
-pub(crate) fn exact() -> CooldownPolicy {
+/// Returns a cooldown policy without jitter.
+pub(crate) fn without_jitter() -> CooldownPolicy {
     CooldownPolicy::default().jitter(0)
 }
 
-/// A 429 that advises so many seconds.
-pub(crate) fn not_now<O>(seconds: u64) -> CallReply<O> {
+/// Returns a 429 that advises a wait of this many seconds.
+pub(crate) fn throttled<O>(seconds: u64) -> CallReply<O> {
     CallReply::refused(Hint::throttled(Some(Duration::from_secs(seconds))))
 }
 
-/// It went well.
-pub(crate) fn fine<O>(output: O) -> CallReply<O> {
+/// Returns the reply of a call that succeeded.
+pub(crate) fn succeeded<O>(output: O) -> CallReply<O> {
     CallReply::done(output, Hint::ok())
 }
 
-/// What happened, in words.
+/// The events of a batch, one line each.
 #[derive(Clone, Default)]
-pub(crate) struct Diary(Arc<Mutex<Vec<String>>>);
+pub(crate) struct EventLog(Arc<Mutex<Vec<String>>>);
 
-impl Diary {
+impl EventLog {
     pub(crate) fn observer(&self) -> impl BatchObserver + 'static {
-        let diary = self.clone();
+        let log = self.clone();
         move |event: &BatchEvent<'_>| {
             let line = match event {
                 BatchEvent::Started { id, scope, attempt } => format!("start {id} {scope} {attempt}"),
@@ -50,7 +50,7 @@ impl Diary {
                 BatchEvent::Ended => "ended".into(),
                 _ => return,
             };
-            diary.0.lock().push(line);
+            log.0.lock().push(line);
         }
     }
 
@@ -63,12 +63,12 @@ impl Diary {
     }
 }
 
-/// How often each item was called.
+/// Counts the calls of each item.
 #[derive(Clone, Default)]
 pub(crate) struct Calls(Arc<Mutex<HashMap<String, u32>>>);
 
 impl Calls {
-    /// Counts a call, and says which one of the item it is.
+    /// Counts a call, and returns its number among those of the item.
     pub(crate) fn count<P, S>(&self, call: &ItemAttempt<P, S>) -> u32 {
         let mut calls = self.0.lock();
         let count = calls.entry(call.id().to_owned()).or_default();
@@ -85,7 +85,7 @@ impl Calls {
     }
 }
 
-/// Every outcome, with the proof that there is one for each item.
+/// Returns all outcomes, after it has checked that there is one for each item.
 pub(crate) async fn one_each<O: Send + 'static>(mut run: Run<O>, count: u64) -> Vec<Outcome<O>> {
     let mut outcomes = Vec::new();
     while let Some(outcome) = run.next().await {

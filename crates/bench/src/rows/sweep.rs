@@ -24,7 +24,7 @@ pub(crate) fn rows() -> Vec<BenchRow> {
         row("sweep/noise-1%-beside-a-limit", |effort| read(&sweep::noise(10, false, true), effort), 1.15),
         row("sweep/noise-5%-beside-a-limit", |effort| read(&sweep::noise(50, false, true), effort), 1.3),
         row("sweep/noise-30%-beside-a-limit", |effort| read(&sweep::noise(300, false, true), effort), 2.5),
-        row("sweep/headers-that-lie", |effort| read(&sweep::headers_that_lie(), effort), 1.1),
+        row("sweep/headers-that-lie", |effort| read(&sweep::false_headers(), effort), 1.1),
         row("sweep/advice-of-a-minute", |effort| read(&sweep::advice_of_a_minute(), effort), 2.0),
         row("sweep/fixed-window-1s", |effort| read(&sweep::windows(1, false), effort), 1.2),
         row("sweep/fixed-window-60s", |effort| read(&sweep::windows(60, false), effort), 1.2),
@@ -49,7 +49,7 @@ fn row(name: &'static str, read: fn(&Effort) -> Result<SoloValue>, most: f64) ->
 }
 
 fn read(family: &Family, effort: &Effort) -> Result<SoloValue> {
-    let summary = family.play(if effort == &Effort::QUICK { 10 } else { 1 });
+    let summary = family.run(if effort == &Effort::QUICK { 10 } else { 1 });
     let SweepSpread { p50, p90, worst } = summary.took;
     let refused = [summary.refused.p50, summary.refused.p90, summary.refused.worst];
     let [usual, much, most] = refused.map(|of_thousand| of_thousand as f64 / 10.0);

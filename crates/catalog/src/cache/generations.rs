@@ -1,3 +1,4 @@
+//! A bounded map with two generations, an approximation of LRU.
 use std::borrow::Borrow;
 use std::hash::Hash;
 
@@ -5,10 +6,11 @@ use hashbrown::HashMap;
 
 type GenerationMap<K, V> = HashMap<K, V, foldhash::fast::RandomState>;
 
-/// A bounded map that forgets what was not used for longest, roughly.
+/// A bounded map that evicts roughly the entry that was unused for longest.
 ///
-/// What is used is young. When the young are half of what may be, they become the old and the old are forgotten: no
-/// lists to keep, and nothing to search for when there is no room.
+/// An entry that is used moves to the young generation. When the young are half of the bound, they
+/// become the old and the old are evicted: there are no lists to maintain, and no search when the
+/// map is full.
 pub(super) struct Generations<K, V> {
     young: GenerationMap<K, V>,
     old: GenerationMap<K, V>,
@@ -65,12 +67,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_used_stays_and_there_is_a_bound() {
+    fn used_entries_stay_and_the_size_is_bounded() {
         let mut map = Generations::new(10);
         map.insert(1_000, ());
         for key in 0..100 {
             map.insert(key, ());
-            assert!(map.get(&1_000).is_some(), "forgotten after {key}");
+            assert!(map.get(&1_000).is_some(), "evicted after {key}");
             assert!(map.get(&key).is_some());
             assert!(map.len() <= 10);
         }

@@ -1,8 +1,9 @@
-//! What was read of the store, and for how long it is believed.
+//! The cache of records, and how long its entries are valid.
 //!
-//! Two rules, whichever the store allows. If it reports its revision at no cost, what was read is true exactly as long
-//! as that stays the same. If not, it is believed for a time, while own writes are seen at once: a write forgets what
-//! it touched, and a caller that was reading meanwhile does not cache what it read.
+//! There are two rules, depending on the store. If the store reports its revision at no cost,
+//! entries are valid exactly as long as the revision stays the same. Otherwise they are valid for a
+//! time, while own writes are visible at once: a write removes the entries of its records, and a
+//! caller that was reading meanwhile does not cache what it read.
 
 mod generations;
 
@@ -17,57 +18,73 @@ use crate::disable::Switches;
 use crate::{OnUnavailable, StoredLimits};
 use generations::Generations;
 
-/// What records say that chains are made of.
+/// A cached record that chains are made of.
 #[derive(Clone, Debug)]
 pub(crate) enum CachedRecord {
-    /// There is no such record.
+    /// The record does not exist.
     Nothing,
-    /// Whose child an entity is, and whether it takes from its parent too.
+    /// The parent of an entity, and whether its calls are charged to it, too.
     Entity { parent: Option<String>, cascades: bool },
     /// Stored limits.
     Config(Arc<StoredLimits>),
-    /// What is switched off, and what is not.
+    /// The switches of an entity or a resource.
     Switches(Arc<Switches>),
 }
 
 /// A record as it was read.
 #[derive(Clone, Debug)]
 pub(crate) struct CacheEntry {
-    pub(crate) known: CachedRecord,
+    pub(crate) record: CachedRecord,
     /// A version of the namespace's config that the record is not older than.
     pub(crate) version: u64,
-    /// Until when it is believed.
+    /// When the entry expires.
     pub(crate) expires: Tick,
 }
 
-/// When something was read, to decide whether it still holds.
+/// The state of the cache when a read began, to decide whether the result is still valid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct CacheEpoch {
     revision: Option<u64>,
-    epoch: u64,
+    writes: u64,
     now: Tick,
-    /// Until when whatever is read now is believed.
+    /// When records that are read now expire.
     pub(crate) expires: Tick,
 }
 
-/// How often what was asked was remembered.
+/// The hits and misses of the cache.
+///
+/// ```
+/// use std::sync::Arc;
+/// use tollgate_catalog::{Level, Registry};
+/// use tollgate_core::{Limit, Limits};
+/// use tollgate_store::Memory;
+///
+/// let catalog = Registry::new(Arc::new(Memory::default())).open_or_register("default").wait()?;
+/// catalog.set_limits(Level::System, &Limits::new([Limit::per_minute("rpm", 100)])?).wait()?;
+/// catalog.chain("user-1", "gpt-4").wait()?;
+/// let before = catalog.cache_stats();
+/// catalog.chain("user-1", "gpt-4").wait()?;
+/// let after = catalog.cache_stats();
+/// assert_eq!((after.misses, after.hits), (before.misses, before.hits + 7));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct CacheStats {
-    /// How many records were remembered.
+    /// How many records were found in the cache.
     pub hits: u64,
-    /// How many were read from the store.
+    /// How many records were read from the store.
     pub misses: u64,
-    /// How many of the hits were remembered not to be there.
+    /// How many of the hits were records that do not exist.
     pub negative_hits: u64,
-    /// How many are remembered now.
+    /// How many records are in the cache.
     pub entries: usize,
 }
 
 pub(crate) struct Cache {
     ttl: Span,
-    /// Another number after each own write.
-    epoch: AtomicU64,
+    /// Counts own writes.
+    writes: AtomicU64,
     entries_max: usize,
     inner: PerProcess<Mutex<CacheInner>>,
 }
@@ -81,95 +98,97 @@ struct CacheInner {
 }
 
 impl Cache {
-    /// A cache that believes what it read for `ttl`, of at most `entries_max`. Of no time and of fewer than two
-    /// entries it remembers nothing.
+    /// Creates a cache whose entries are valid for `ttl`, with at most `entries_max` of them. With
+    /// a `ttl` of zero or fewer than two entries it caches nothing.
     pub(crate) fn new(ttl: Span, entries_max: usize) -> Cache {
         let ttl = if entries_max < 2 { Span::ZERO } else { ttl };
         let inner = PerProcess::of(generation().into(), CacheInner::of(entries_max));
-        Cache { ttl, epoch: AtomicU64::new(0), entries_max, inner }
+        Cache { ttl, writes: AtomicU64::new(0), entries_max, inner }
     }
 
-    /// What is remembered in this process. One that was forked off reads anew: a thread of its parent may have it locked.
+    /// Locks the cache of this process. A forked process starts with an empty cache: a thread of
+    /// its parent may have it locked.
     #[inline]
     fn lock(&self) -> MutexGuard<'_, CacheInner> {
         self.inner.get_or(generation().into(), |_| CacheInner::of(self.entries_max)).lock()
     }
 
-    /// What is read from now on is as of this moment. To be taken before the store is asked.
-    pub(crate) fn moment(&self, revision: Option<u64>, now: Tick) -> CacheEpoch {
+    /// Returns the epoch of a read that begins now. It must be taken before the store is asked.
+    pub(crate) fn epoch(&self, revision: Option<u64>, now: Tick) -> CacheEpoch {
         let expires = match (self.is_on(), revision) {
             (false, _) => Tick::ZERO,
             (true, Some(_)) => Tick::MAX,
             (true, None) => now + self.ttl,
         };
-        CacheEpoch { revision, epoch: self.epoch.load(Ordering::Acquire), now, expires }
+        CacheEpoch { revision, writes: self.writes.load(Ordering::Acquire), now, expires }
     }
 
     fn is_on(&self) -> bool {
         self.ttl > Span::ZERO
     }
 
-    /// Whether what was read at `moment`, and is believed until `expires`, still holds.
+    /// Returns true if a result of `epoch` that expires at `expires` is still valid.
     #[inline]
-    pub(crate) fn holds(&self, moment: &CacheEpoch, expires: Tick, revision: Option<u64>, now: Tick) -> bool {
-        moment.epoch == self.epoch.load(Ordering::Acquire) && moment.revision == revision && now < expires
+    pub(crate) fn holds(&self, epoch: &CacheEpoch, expires: Tick, revision: Option<u64>, now: Tick) -> bool {
+        epoch.writes == self.writes.load(Ordering::Acquire) && epoch.revision == revision && now < expires
     }
 
-    /// What is remembered of each of these records.
-    pub(crate) fn look<const N: usize>(
+    /// Looks up each of these records.
+    pub(crate) fn lookup<const N: usize>(
         &self,
-        moment: &CacheEpoch,
+        epoch: &CacheEpoch,
         keys: &[ItemKey; N],
     ) -> [Option<CacheEntry>; N] {
         let mut inner = self.lock();
-        inner.move_to(moment.revision);
-        keys.each_ref().map(|key| inner.look(moment, key))
+        inner.move_to(epoch.revision);
+        keys.each_ref().map(|key| inner.lookup(epoch, key))
     }
 
-    /// What is remembered of a record, believed or not.
+    /// Returns the cached record, valid or not.
     pub(crate) fn peek(&self, key: &ItemKey) -> Option<CachedRecord> {
-        self.lock().entries.get(key).map(|entry| entry.known.clone())
+        self.lock().entries.get(key).map(|entry| entry.record.clone())
     }
 
-    /// Remembers what was read at `moment`, unless something was written since.
-    pub(crate) fn keep(&self, moment: &CacheEpoch, read: Vec<(ItemKey, CacheEntry)>) {
+    /// Caches what was read since `epoch`, unless a write happened meanwhile.
+    pub(crate) fn insert(&self, epoch: &CacheEpoch, read: Vec<(ItemKey, CacheEntry)>) {
         let mut inner = self.lock();
-        let still = inner.revision == moment.revision && self.epoch.load(Ordering::Acquire) == moment.epoch;
-        if still && self.is_on() {
+        let is_unchanged =
+            inner.revision == epoch.revision && self.writes.load(Ordering::Acquire) == epoch.writes;
+        if is_unchanged && self.is_on() {
             read.into_iter().for_each(|(key, entry)| inner.entries.insert(key, entry));
         }
     }
 
-    /// Forgets these records, because they were written.
-    pub(crate) fn forget(&self, keys: &[&ItemKey]) {
+    /// Removes these records, because they were written.
+    pub(crate) fn remove(&self, keys: &[&ItemKey]) {
         let mut inner = self.lock();
         keys.iter().for_each(|key| inner.entries.remove(*key));
-        self.epoch.fetch_add(1, Ordering::AcqRel);
+        self.writes.fetch_add(1, Ordering::AcqRel);
     }
 
-    /// Forgets all records.
+    /// Removes all records.
     pub(crate) fn clear(&self) {
         let mut inner = self.lock();
         inner.entries.clear();
-        self.epoch.fetch_add(1, Ordering::AcqRel);
+        self.writes.fetch_add(1, Ordering::AcqRel);
     }
 
-    /// The last version of the namespace's config that was seen.
+    /// Returns the latest version of the namespace's config that was seen.
     pub(crate) fn version(&self) -> Option<u64> {
         self.lock().version
     }
 
-    pub(crate) fn saw_version(&self, version: u64) {
+    pub(crate) fn record_version(&self, version: u64) {
         let mut inner = self.lock();
         inner.version = inner.version.max(Some(version));
     }
 
-    /// What the system said last about a store that does not answer.
+    /// Returns the latest policy of the system for a store that does not answer.
     pub(crate) fn on_unavailable(&self) -> Option<OnUnavailable> {
         self.lock().on_unavailable
     }
 
-    pub(crate) fn saw_on_unavailable(&self, on_unavailable: Option<OnUnavailable>) {
+    pub(crate) fn record_on_unavailable(&self, on_unavailable: Option<OnUnavailable>) {
         self.lock().on_unavailable = on_unavailable;
     }
 
@@ -190,7 +209,7 @@ impl CacheInner {
         })
     }
 
-    /// What was read at another revision is no longer true.
+    /// Drops the entries of another revision.
     fn move_to(&mut self, revision: Option<u64>) {
         if self.revision != revision {
             self.entries.clear();
@@ -198,15 +217,15 @@ impl CacheInner {
         }
     }
 
-    fn look(&mut self, moment: &CacheEpoch, key: &ItemKey) -> Option<CacheEntry> {
+    fn lookup(&mut self, epoch: &CacheEpoch, key: &ItemKey) -> Option<CacheEntry> {
         let version = self.version.unwrap_or(0);
-        let is_believed = |entry: &&CacheEntry| moment.now < entry.expires && entry.version >= version;
-        let found = self.entries.get(key).filter(is_believed).cloned();
+        let is_valid = |entry: &&CacheEntry| epoch.now < entry.expires && entry.version >= version;
+        let found = self.entries.get(key).filter(is_valid).cloned();
         match &found {
             None => self.stats.misses += 1,
             Some(entry) => {
                 self.stats.hits += 1;
-                self.stats.negative_hits += u64::from(matches!(entry.known, CachedRecord::Nothing));
+                self.stats.negative_hits += u64::from(matches!(entry.record, CachedRecord::Nothing));
             }
         }
         found
@@ -221,33 +240,33 @@ mod tests {
         ItemKey::new("p", sort)
     }
 
-    fn entry(moment: &CacheEpoch) -> CacheEntry {
-        CacheEntry { known: CachedRecord::Nothing, version: 1, expires: moment.expires }
+    fn entry(epoch: &CacheEpoch) -> CacheEntry {
+        CacheEntry { record: CachedRecord::Nothing, version: 1, expires: epoch.expires }
     }
 
     #[test]
-    fn what_was_read_while_something_was_written_is_not_kept() {
+    fn records_that_were_read_during_a_write_are_not_cached() {
         let cache = Cache::new(Span::from_secs(60), 100);
-        let moment = cache.moment(None, Tick::ZERO);
-        cache.forget(&[&key("other")]);
-        cache.keep(&moment, vec![(key("a"), entry(&moment))]);
-        assert!(cache.look(&moment, &[key("a")])[0].is_none());
+        let epoch = cache.epoch(None, Tick::ZERO);
+        cache.remove(&[&key("other")]);
+        cache.insert(&epoch, vec![(key("a"), entry(&epoch))]);
+        assert!(cache.lookup(&epoch, &[key("a")])[0].is_none());
 
-        let moment = cache.moment(None, Tick::ZERO);
-        cache.keep(&moment, vec![(key("a"), entry(&moment))]);
-        assert!(cache.look(&moment, &[key("a")])[0].is_some());
-        let later = cache.moment(None, Tick::from_secs(60));
-        assert!(cache.look(&later, &[key("a")])[0].is_none());
+        let epoch = cache.epoch(None, Tick::ZERO);
+        cache.insert(&epoch, vec![(key("a"), entry(&epoch))]);
+        assert!(cache.lookup(&epoch, &[key("a")])[0].is_some());
+        let later = cache.epoch(None, Tick::from_secs(60));
+        assert!(cache.lookup(&later, &[key("a")])[0].is_none());
     }
 
     #[test]
-    fn a_late_reader_does_not_bring_back_an_earlier_revision() {
+    fn a_late_reader_does_not_cache_records_of_an_earlier_revision() {
         let cache = Cache::new(Span::from_secs(60), 100);
-        let early = cache.moment(Some(1), Tick::ZERO);
-        assert!(cache.look(&early, &[key("a")])[0].is_none());
-        let late = cache.moment(Some(2), Tick::ZERO);
-        assert!(cache.look(&late, &[key("a")])[0].is_none());
-        cache.keep(&early, vec![(key("a"), entry(&early))]);
-        assert!(cache.look(&late, &[key("a")])[0].is_none());
+        let early = cache.epoch(Some(1), Tick::ZERO);
+        assert!(cache.lookup(&early, &[key("a")])[0].is_none());
+        let late = cache.epoch(Some(2), Tick::ZERO);
+        assert!(cache.lookup(&late, &[key("a")])[0].is_none());
+        cache.insert(&early, vec![(key("a"), entry(&early))]);
+        assert!(cache.lookup(&late, &[key("a")])[0].is_none());
     }
 }

@@ -1,4 +1,4 @@
-//! Chains: an entity, those it cascades to, and the limits in force for each.
+//! Chains: an entity, the ancestors it cascades to, and the limits in force for each.
 
 mod read;
 mod walk;
@@ -11,45 +11,60 @@ use tollgate_store::{Key, Reply};
 use crate::cache::CacheEpoch;
 use crate::{Catalog, CatalogError, LimitsSource, OnUnavailable, Result, name};
 
-/// What a call of an entity to a resource takes from: the entity's bucket first, then its parent's while each
-/// cascades, with the limits in force for each.
+/// The buckets that a call of an entity to a resource takes from: the entity's first, then its
+/// parent's as long as each cascades, with the limits in force for each.
+///
+/// ```
+/// use std::sync::Arc;
+/// use tollgate_catalog::{Level, LimitsSource, Registry};
+/// use tollgate_core::{Limit, Limits};
+/// use tollgate_store::Memory;
+///
+/// let catalog = Registry::new(Arc::new(Memory::default())).open_or_register("default").wait()?;
+/// catalog.set_limits(Level::System, &Limits::new([Limit::per_minute("rpm", 100)])?).wait()?;
+/// let chain = catalog.chain("user-1", "gpt-4").wait()?;
+/// assert_eq!((chain.links.len(), chain.links[0].source), (1, LimitsSource::System));
+/// assert!(catalog.is_current(&chain, catalog.backend().clock().now()));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Debug)]
 pub struct EntityChain {
     /// The buckets, the entity's own first.
     pub links: Vec<ChainLink>,
-    /// What the system says about a store that does not answer.
+    /// The policy of the system for a store that does not answer.
     pub on_unavailable: Option<OnUnavailable>,
-    moment: CacheEpoch,
+    epoch: CacheEpoch,
     expires: Tick,
 }
 
-/// A bucket of a chain, and the limits in force for it.
+/// A bucket of a chain, and the limits in force for it. [`EntityChain`] has an example.
 #[derive(Clone, Debug)]
 pub struct ChainLink {
-    /// The entity.
+    /// The id of the entity.
     pub entity: String,
-    /// The bucket: the entity and the resource.
+    /// The key of the bucket: the entity and the resource.
     pub key: Key,
     /// The limits, as of a version of the namespace's config.
     pub limits: Limits,
-    /// The level that they come from.
+    /// The level that the limits come from.
     pub source: LimitsSource,
 }
 
 impl Catalog {
-    /// What a call of the entity to the resource takes from. An entity that was never created has no parent.
+    /// Returns the buckets that a call of the entity to the resource takes from. An entity that was
+    /// never created has no parent.
     ///
-    /// What is remembered is not read again; what is not costs one read for each entity of the chain.
+    /// Cached records are not read again; otherwise it costs one read for each entity of the chain.
     ///
     /// # Cancel safety
     ///
-    /// Nothing is changed.
+    /// It changes nothing.
     ///
     /// # Errors
     ///
     /// [`NoLimits`](crate::CatalogError::NoLimits), [`Disabled`](crate::CatalogError::Disabled) and
-    /// [`ChainTooLong`](crate::CatalogError::ChainTooLong), a [`Cycle`](crate::CatalogError::Cycle) that another program
-    /// made, a name that is not valid, a record that cannot be read, or the store's.
+    /// [`ChainTooLong`](crate::CatalogError::ChainTooLong), a [`Cycle`](crate::CatalogError::Cycle)
+    /// that another program made, an invalid name, an unreadable record, or an error of the store.
     pub fn chain<'a>(&'a self, entity: &'a str, resource: &'a str) -> Reply<'a, Result<Arc<EntityChain>>> {
         Reply::later(async move {
             name::ENTITY.check(entity)?;
@@ -58,12 +73,12 @@ impl Catalog {
         })
     }
 
-    /// As [`chain`](Catalog::chain), with these limits for the entity itself in place of whatever is stored for it. Those
-    /// that it cascades to have the limits they have.
+    /// Returns the [`chain`](Catalog::chain) with `limits` for the entity itself instead of its
+    /// stored ones. The ancestors that it cascades to have their own limits.
     ///
     /// # Cancel safety
     ///
-    /// Nothing is changed.
+    /// It changes nothing.
     ///
     /// # Errors
     ///
@@ -86,21 +101,22 @@ impl Catalog {
         })
     }
 
-    /// Whether a chain is still what [`chain`](Catalog::chain) or [`chain_with`](Catalog::chain_with) would answer, as
-    /// far as that is known. Costs a few comparisons.
+    /// Returns true if a chain is still what [`chain`](Catalog::chain) or
+    /// [`chain_with`](Catalog::chain_with) would return, by the cache. It costs a few comparisons.
     #[inline]
     pub fn is_current(&self, chain: &EntityChain, now: Tick) -> bool {
         let shared = self.shared();
-        shared.cache.holds(&chain.moment, chain.expires, shared.backend.revision(), now)
+        shared.cache.holds(&chain.epoch, chain.expires, shared.backend.revision(), now)
     }
 
-    /// Forgets what is remembered of the entity, those above it, and the resource: for when a bucket turned out to know
-    /// of later limits.
+    /// Removes the entity, its ancestors and the resource from the cache: for a caller whose bucket
+    /// has later limits.
     pub fn refresh(&self, entity: &str, resource: &str) {
         self.forget_chain(entity, resource);
     }
 
-    /// What the system said last about a store that does not answer, for when it does not.
+    /// Returns the latest known policy of the system for a store that does not answer, for when it
+    /// does not.
     pub fn last_on_unavailable(&self) -> Option<OnUnavailable> {
         self.shared().cache.on_unavailable()
     }

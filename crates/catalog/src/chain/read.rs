@@ -1,8 +1,9 @@
-//! The records that say what an entity takes from, remembered or read.
+//! The records that determine a chain, cached or read.
 //!
-//! Limits carry the version of the namespace's config, so that a bucket can tell later ones from earlier ones. A version
-//! must never be larger than that of the limits it stands on, or an old limit would pass for a new one. So limits get
-//! the version that was seen *before* they were read. If it was another one afterwards, they are read again.
+//! Limits carry the version of the namespace's config, so that a bucket can distinguish later ones
+//! from earlier ones. A version must never be later than the limits that carry it, or an old limit
+//! would pass for a new one. So limits get the version that was seen *before* they were read. If
+//! the version has changed by then, they are read again.
 
 use std::sync::Arc;
 
@@ -13,15 +14,15 @@ use crate::disable::Switches;
 use crate::limits::read_config;
 use crate::{Catalog, DEFAULT_RESOURCE, LimitsSource, Result, keys};
 
-/// How often the records are read when the config keeps changing. After that they are of several versions, of which the
-/// earliest counts; that is true, but may be refused as stale once more.
+/// How often the records are read when the config keeps changing. After that they are of several
+/// versions, of which the earliest counts; that is correct, but may be refused as stale once more.
 const READS_MAX: usize = 3;
 
-/// Where limits come from, in the order in which they are looked for.
+/// The sources of limits, in the order of precedence.
 pub(super) const SOURCES: [LimitsSource; 4] =
     [LimitsSource::Entity, LimitsSource::EntityDefault, LimitsSource::Resource, LimitsSource::System];
 
-/// What is known of an entity and a resource.
+/// The records of an entity and a resource.
 pub(super) struct ChainRecords {
     pub(super) entity: CacheEntry,
     pub(super) entity_switch: CacheEntry,
@@ -31,30 +32,30 @@ pub(super) struct ChainRecords {
 }
 
 impl Catalog {
-    pub(super) async fn facts(
+    pub(super) async fn chain_records(
         &self,
-        moment: &CacheEpoch,
+        epoch: &CacheEpoch,
         entity: &str,
         resource: &str,
     ) -> Result<ChainRecords> {
-        let keys = self.fact_keys(entity, resource);
-        let mut found = self.shared().cache.look(moment, &keys);
+        let keys = self.record_keys(entity, resource);
+        let mut found = self.shared().cache.lookup(epoch, &keys);
         for attempt in 1..=READS_MAX {
             if found.iter().all(Option::is_some) {
                 break;
             }
-            self.read_missing(moment, &keys, &mut found).await?;
+            self.read_missing(epoch, &keys, &mut found).await?;
             if attempt < READS_MAX {
                 self.forget_older(&mut found);
             }
         }
-        let nothing = || CacheEntry { known: CachedRecord::Nothing, version: 0, expires: moment.expires };
+        let nothing = || CacheEntry { record: CachedRecord::Nothing, version: 0, expires: epoch.expires };
         let [entity, entity_switch, resource_switch, configs @ ..] =
             found.map(|entry| entry.unwrap_or_else(nothing));
         Ok(ChainRecords { entity, entity_switch, resource_switch, configs })
     }
 
-    /// What was remembered of an earlier version of the config than was just seen says nothing about the later one.
+    /// Drops entries of an earlier version of the config than the latest that was seen.
     fn forget_older(&self, found: &mut [Option<CacheEntry>; 7]) {
         let latest = self.shared().cache.version().unwrap_or(0);
         for entry in found {
@@ -68,17 +69,18 @@ impl Catalog {
         while let Some(entity) = next.take()
             && seen < tollgate_store::CHAIN_MAX
         {
-            let keys = self.fact_keys(&entity, resource);
-            // Whether it cascades depends on the resource, too, and to forget too much costs a read.
+            let keys = self.record_keys(&entity, resource);
+            // Whether it cascades depends on the resource, too, and removing too much costs only a
+            // read.
             if let Some(CachedRecord::Entity { parent, .. }) = cache.peek(&keys[0]) {
                 next = parent;
             }
-            cache.forget(&keys.each_ref());
+            cache.remove(&keys.each_ref());
             seen += 1;
         }
     }
 
-    fn fact_keys(&self, entity: &str, resource: &str) -> [ItemKey; 7] {
+    fn record_keys(&self, entity: &str, resource: &str) -> [ItemKey; 7] {
         let ns = self.namespace_id();
         [
             keys::entity(ns, entity),
@@ -91,10 +93,10 @@ impl Catalog {
         ]
     }
 
-    /// Reads what is missing with the version of the config, as they are at one instant.
+    /// Reads the missing records together with the version of the config, as of one instant.
     async fn read_missing(
         &self,
-        moment: &CacheEpoch,
+        epoch: &CacheEpoch,
         keys: &[ItemKey; 7],
         found: &mut [Option<CacheEntry>; 7],
     ) -> Result<()> {
@@ -105,19 +107,19 @@ impl Catalog {
         let mut items = self.backend().get_many(&asked).await?;
         let counted = items.pop().flatten().and_then(|item| item.int("version")).unwrap_or(0);
         let version = u64::try_from(counted).unwrap_or(0);
-        cache.saw_version(version);
+        cache.record_version(version);
         for (index, item) in missing.iter().zip(items) {
-            let known = item.as_ref().map_or(Ok(CachedRecord::Nothing), |item| known(item, version))?;
-            found[*index] = Some(CacheEntry { known, version, expires: moment.expires });
+            let record = item.as_ref().map_or(Ok(CachedRecord::Nothing), |item| cached(item, version))?;
+            found[*index] = Some(CacheEntry { record, version, expires: epoch.expires });
         }
         let read = missing.iter().filter_map(|index| Some((keys[*index].clone(), found[*index].clone()?)));
-        cache.keep(moment, read.collect());
+        cache.insert(epoch, read.collect());
         Ok(())
     }
 }
 
-/// What a record says, by where it is.
-fn known(item: &Item, version: u64) -> Result<CachedRecord> {
+/// Converts a record for the cache, by its key.
+fn cached(item: &Item, version: u64) -> Result<CachedRecord> {
     if keys::is_entity(&item.key) {
         let (parent, cascades) = (item.text("parent_id").map(str::to_owned), item.is_set("cascade"));
         return Ok(CachedRecord::Entity { parent, cascades });

@@ -1,4 +1,4 @@
-//! From an entity up to those it cascades to.
+//! The walk from an entity up to the ancestors it cascades to.
 
 use tollgate_core::{Limits, Tick};
 use tollgate_store::{CHAIN_MAX, Key};
@@ -10,14 +10,14 @@ use crate::disable::{Access, Switches};
 use crate::error::Switchable;
 use crate::{Catalog, CatalogError, LimitsSource, OnUnavailable, Result};
 
-/// How often the way up is walked if there is something wrong with it.
+/// How often the walk is repeated if it finds a cycle or a chain that is too long.
 const WALKS_MAX: usize = 3;
 
 impl Catalog {
-    /// The chain of an entity, whose own limits are those given, if any are.
+    /// Returns the chain of an entity, with the given limits for the entity itself, if any.
     ///
-    /// What is remembered of one entity may be older than what is remembered of the next, and a way that was there at no
-    /// moment may go round in circles. So before that is believed all of it is read again.
+    /// The cached record of one entity may be older than that of the next, so a path that never
+    /// existed may contain a cycle. Before such an error is returned, all records are read again.
     pub(super) async fn walk_up(
         &self,
         entity: &str,
@@ -41,8 +41,8 @@ impl Catalog {
         resource: &str,
         mut given: Option<&Limits>,
     ) -> Result<EntityChain> {
-        let moment = self.moment();
-        let (mut links, mut expires, mut on_unavailable) = (Vec::<ChainLink>::new(), moment.expires, None);
+        let epoch = self.epoch();
+        let (mut links, mut expires, mut on_unavailable) = (Vec::<ChainLink>::new(), epoch.expires, None);
         let (mut next, mut is_exempt) = (Some(entity.to_owned()), None);
         while let Some(entity) = next {
             if let Some(last) = links.last()
@@ -53,28 +53,29 @@ impl Catalog {
             if links.len() == CHAIN_MAX {
                 return Err(CatalogError::ChainTooLong(links.swap_remove(0).entity));
             }
-            let facts = self.facts(&moment, &entity, resource).await?;
-            // The entity that calls may be an exception; those it cascades to are only charged.
-            let is_exempt = *is_exempt.get_or_insert_with(|| facts.access(resource) == Some(Access::On));
-            facts.refuse_disabled(&entity, resource, is_exempt)?;
-            expires = expires.min(facts.expires());
-            on_unavailable = facts.on_unavailable();
-            next = facts.cascades_to(resource);
+            let records = self.chain_records(&epoch, &entity, resource).await?;
+            // The calling entity may be an exception; the ancestors it cascades to are only
+            // charged.
+            let is_exempt = *is_exempt.get_or_insert_with(|| records.access(resource) == Some(Access::On));
+            records.refuse_disabled(&entity, resource, is_exempt)?;
+            expires = expires.min(records.expires());
+            on_unavailable = records.on_unavailable();
+            next = records.cascades_to(resource);
             let given = given.take().map(|limits| (limits.clone(), LimitsSource::Call));
-            links.push(facts.link(entity, resource, given)?);
+            links.push(records.link(entity, resource, given)?);
         }
-        self.shared().cache.saw_on_unavailable(on_unavailable);
-        Ok(EntityChain { links, on_unavailable, moment, expires })
+        self.shared().cache.record_on_unavailable(on_unavailable);
+        Ok(EntityChain { links, on_unavailable, epoch, expires })
     }
 
-    /// The entity's own link, whether it is disabled or not.
+    /// Returns the entity's own link, even if it is disabled.
     pub(crate) async fn own_link(&self, entity: &str, resource: &str) -> Result<ChainLink> {
-        let facts = self.facts(&self.moment(), entity, resource).await?;
-        facts.link(entity.to_owned(), resource, None)
+        let records = self.chain_records(&self.epoch(), entity, resource).await?;
+        records.link(entity.to_owned(), resource, None)
     }
 
-    fn moment(&self) -> CacheEpoch {
-        self.shared().cache.moment(self.backend().revision(), self.now())
+    fn epoch(&self) -> CacheEpoch {
+        self.shared().cache.epoch(self.backend().revision(), self.now())
     }
 }
 
@@ -87,12 +88,13 @@ impl ChainRecords {
         self.entries().map(|entry| entry.expires).min().unwrap_or(Tick::ZERO)
     }
 
-    /// What is said of the entity and the resource.
+    /// Returns the exception for the entity and the resource, if there is one.
     fn access(&self, resource: &str) -> Option<Access> {
         switches(&self.entity_switch)?.access(resource)
     }
 
-    /// Refuses what is switched off; that the resource is does not matter to an entity that is exempt.
+    /// Returns an error for a disabled entity or resource. A disabled resource does not matter to
+    /// an entity that is exempt.
     fn refuse_disabled(&self, entity: &str, resource: &str, is_exempt: bool) -> Result<()> {
         let is_off = |entry: &CacheEntry| switches(entry).is_some_and(|it| it.is_off);
         let what = if is_off(&self.entity_switch) {
@@ -107,23 +109,23 @@ impl ChainRecords {
         Err(CatalogError::Disabled { what })
     }
 
-    /// The parent, if a call to the resource is charged to it, too. What is said of the entity comes before what is said of
-    /// the resource, and both come before what the entity is like.
+    /// Returns the parent, if a call to the resource is charged to it, too. The policy of the
+    /// entity precedes that of the resource, and both precede the setting of the entity itself.
     fn cascades_to(&self, resource: &str) -> Option<String> {
-        let CachedRecord::Entity { parent, cascades } = &self.entity.known else { return None };
+        let CachedRecord::Entity { parent, cascades } = &self.entity.record else { return None };
         let of_entity = switches(&self.entity_switch).and_then(|it| it.cascade_for(resource));
-        let said = of_entity.or_else(|| switches(&self.resource_switch)?.cascade);
-        parent.clone().filter(|_| said.unwrap_or(*cascades))
+        let policy = of_entity.or_else(|| switches(&self.resource_switch)?.cascade);
+        parent.clone().filter(|_| policy.unwrap_or(*cascades))
     }
 
     fn on_unavailable(&self) -> Option<OnUnavailable> {
-        match &self.configs.last()?.known {
+        match &self.configs.last()?.record {
             CachedRecord::Config(stored) => stored.on_unavailable,
             _ => None,
         }
     }
 
-    /// The limits given, or those of the first level that has some.
+    /// Returns the link with the given limits, or those of the first level that has some.
     fn link(
         &self,
         entity: String,
@@ -137,13 +139,14 @@ impl ChainRecords {
         Ok(ChainLink { entity, key, limits, source })
     }
 
-    /// The limits and where they come from. Their version is the least of what they were found by: that a level above
-    /// has no limits may be older news than what the level itself says.
+    /// Returns the limits and their source. Their version is the least of the records that they
+    /// were found by: the record of a level without limits may be older than that of the level with
+    /// them.
     fn limits(&self) -> Option<(Limits, LimitsSource)> {
         let mut version = u64::MAX;
         for (entry, source) in self.configs.iter().zip(SOURCES) {
             version = version.min(entry.version);
-            if let CachedRecord::Config(stored) = &entry.known
+            if let CachedRecord::Config(stored) = &entry.record
                 && stored.have_limits()
             {
                 let limits = stored.limits.clone();
@@ -156,7 +159,7 @@ impl ChainRecords {
 }
 
 fn switches(entry: &CacheEntry) -> Option<&Switches> {
-    match &entry.known {
+    match &entry.record {
         CachedRecord::Switches(switches) => Some(switches),
         _ => None,
     }

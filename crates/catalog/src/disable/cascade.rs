@@ -1,24 +1,26 @@
 //! Cascade policies: whether calls are charged to parents, for a resource, an entity, or both.
 //!
-//! Whether an entity cascades is part of the entity, and the same for all resources. A policy says otherwise for some of
-//! them: for every entity that uses a resource, or for one entity. The first of these that says something decides: the
-//! entity for the resource, the entity for all resources, the resource, the entity itself.
+//! Whether an entity cascades is a property of the entity, and the same for all resources. A policy
+//! overrides it for some of them: for every entity that uses a resource, or for one entity. The
+//! first of these that is set decides: the entity for the resource, the entity for all resources,
+//! the resource, the entity itself.
 
 use std::collections::BTreeMap;
 
 use tollgate_store::Reply;
 use tollgate_store::records::{Fields, Value};
 
-use super::{Switched, Switches};
+use super::{SwitchSubject, Switches};
 use crate::audit::Action;
 use crate::{Catalog, CatalogError, Level, Result, name};
 
-/// Whether calls of entities that have a parent are charged to it, too.
+/// Whether calls of entities with a parent are charged to the parent, too. [`Catalog::set_cascade`]
+/// has an example.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cascade {
-    /// They are.
+    /// They are charged to the parent, too.
     On,
-    /// They are charged to the entity that calls alone.
+    /// They are charged to the calling entity alone.
     Off,
 }
 
@@ -33,12 +35,13 @@ impl Cascade {
 }
 
 impl Catalog {
-    /// Says whether calls are charged to parents, for a resource, an entity, or an entity and a resource; `None` takes back
-    /// what was said, so that the next level decides. Says whether that changed anything.
+    /// Sets whether calls are charged to parents, for a resource, an entity, or an entity and a
+    /// resource; `None` removes the policy, so that the next level decides. Returns true if that
+    /// changed anything.
     ///
-    /// The first that says something decides: the entity for the resource, the entity for all resources, the resource, and
-    /// last [the entity itself](crate::NewEntity::cascades). An entity without a parent is charged alone, whatever is said,
-    /// and each entity on the way up goes by what is said of it.
+    /// The first of these that is set decides: the entity for the resource, the entity for all
+    /// resources, the resource, and last [the entity itself](crate::NewEntity::cascades). An entity
+    /// without a parent is always charged alone, and each ancestor follows its own policy.
     ///
     /// ```
     /// use std::sync::Arc;
@@ -60,79 +63,81 @@ impl Catalog {
     ///
     /// # Cancel safety
     ///
-    /// Cancelled before it is done, all of it is applied or nothing.
+    /// If it is cancelled, the whole change is applied, or nothing.
     ///
     /// # Errors
     ///
-    /// [`Invalid`](CatalogError::Invalid) for the level of the system, a name that is not valid, a namespace that is gone, or
-    /// the store's.
+    /// [`Invalid`](CatalogError::Invalid) for the level of the system, an invalid name, a deleted
+    /// namespace, or an error of the store.
     pub fn set_cascade<'a>(&'a self, level: Level<'a>, cascade: Option<Cascade>) -> Reply<'a, Result<bool>> {
         Reply::later(async move {
-            let (switched, resource) = place(level)?;
-            let said = cascade.map(Cascade::is_on);
-            let details = Fields::from([("cascade".into(), said.map_or(Value::Null, Value::from))]);
-            let change = |it: &mut Switches| it.set_cascade(resource, said);
-            self.switch(&switched, level.subject(), resource, Action::CascadeSet, details, change).await
+            let (target, resource) = target_of(level)?;
+            let value = cascade.map(Cascade::is_on);
+            let details = Fields::from([("cascade".into(), value.map_or(Value::Null, Value::from))]);
+            let change = |it: &mut Switches| it.set_cascade(resource, value);
+            self.change_switches(&target, level.subject(), resource, Action::CascadeSet, details, change)
+                .await
         })
     }
 
-    /// What was said with [`set_cascade`](Catalog::set_cascade) on a level, if anything was.
+    /// Returns the policy that [`set_cascade`](Catalog::set_cascade) stored on a level, if any.
     ///
     /// # Cancel safety
     ///
-    /// Nothing is changed.
+    /// It changes nothing.
     ///
     /// # Errors
     ///
     /// As [`set_cascade`](Catalog::set_cascade).
     pub fn cascade<'a>(&'a self, level: Level<'a>) -> Reply<'a, Result<Option<Cascade>>> {
         Reply::later(async move {
-            let (switched, resource) = place(level)?;
-            let switches = self.switches_of(&switched).await?;
-            let said = match resource {
+            let (target, resource) = target_of(level)?;
+            let switches = self.switches_of(&target).await?;
+            let value = match resource {
                 Some(resource) => switches.cascades.get(resource),
                 None => switches.cascade,
             };
-            Ok(said.map(Cascade::of))
+            Ok(value.map(Cascade::of))
         })
     }
 
-    /// All that was said with [`set_cascade`](Catalog::set_cascade) of an entity and single resources, by resource.
+    /// Returns the policies of an entity for single resources, by resource.
     ///
     /// # Cancel safety
     ///
-    /// Nothing is changed.
+    /// It changes nothing.
     ///
     /// # Errors
     ///
-    /// A name that is not valid, or the store's.
+    /// An invalid name, or an error of the store.
     pub fn cascades_of_entity<'a>(&'a self, id: &'a str) -> Reply<'a, Result<BTreeMap<String, Cascade>>> {
         Reply::later(async move {
             name::ENTITY.check(id)?;
-            let switches = self.switches_of(&Switched::Entity(id.into())).await?;
+            let switches = self.switches_of(&SwitchSubject::Entity(id.into())).await?;
             Ok(switches.cascades.all([Cascade::On, Cascade::Off]))
         })
     }
 
-    /// What was said with [`set_cascade`](Catalog::set_cascade) of resources, by resource. Goes through all of them.
+    /// Returns the policies of resources, by resource. It reads the keys of all of them.
     ///
     /// # Cancel safety
     ///
-    /// Nothing is changed.
+    /// It changes nothing.
     ///
     /// # Errors
     ///
-    /// The store's.
+    /// An error of the store.
     pub fn cascades_of_resources(&self) -> Reply<'_, Result<BTreeMap<String, Cascade>>> {
         Reply::later(async move {
-            let switched = self.switched_resources().await?.into_iter();
-            Ok(switched.filter_map(|(name, it)| Some((name, Cascade::of(it.cascade?)))).collect())
+            let resources = self.switched_resources().await?.into_iter();
+            Ok(resources.filter_map(|(name, it)| Some((name, Cascade::of(it.cascade?)))).collect())
         })
     }
 }
 
-/// Where it is said what holds on a level, and of which resource if it is one of several.
-fn place(level: Level<'_>) -> Result<(Switched, Option<&str>)> {
+/// Returns the subject whose record has the policy of a level, and the resource if the policy is
+/// for a single one.
+fn target_of(level: Level<'_>) -> Result<(SwitchSubject, Option<&str>)> {
     level.check()?;
     match level {
         Level::System => Err(CatalogError::Invalid {
@@ -140,8 +145,8 @@ fn place(level: Level<'_>) -> Result<(Switched, Option<&str>)> {
             value: "the system".into(),
             valid: "a resource, an entity, or an entity and a resource".into(),
         }),
-        Level::Resource(resource) => Ok((Switched::Resource(resource.into()), None)),
-        Level::Entity(entity) => Ok((Switched::Entity(entity.into()), None)),
-        Level::EntityResource(entity, resource) => Ok((Switched::Entity(entity.into()), Some(resource))),
+        Level::Resource(resource) => Ok((SwitchSubject::Resource(resource.into()), None)),
+        Level::Entity(entity) => Ok((SwitchSubject::Entity(entity.into()), None)),
+        Level::EntityResource(entity, resource) => Ok((SwitchSubject::Entity(entity.into()), Some(resource))),
     }
 }

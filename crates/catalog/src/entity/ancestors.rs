@@ -1,8 +1,8 @@
-//! The way up from an entity that is to be a parent.
+//! The ancestors of an entity that gets a parent.
 //!
-//! It is read one entity after the other, while others may move them. So whatever is made of it is tested in the
-//! transaction: of two moves that together would make a circle, one fails, looks again and sees it. Nothing is refused
-//! because of a way that was there at no moment.
+//! They are read one after the other, while other callers may move them. So the transaction tests
+//! what was read: of two moves that together would make a cycle, one fails, reads again and finds
+//! the cycle. No move is refused because of a path that never existed.
 
 use tollgate_store::CHAIN_MAX;
 use tollgate_store::records::{Item, Test, Value, Write};
@@ -11,7 +11,7 @@ use super::DELETING;
 use crate::transaction::{Commit, RecordTxn};
 use crate::{Catalog, CatalogError, Result, keys};
 
-/// The entities from a parent to the top, as they were read.
+/// The entities from a parent to the root, as they were read.
 #[derive(Default)]
 pub(super) struct Ancestors {
     /// Each with its own parent, nearest first; the last one has none.
@@ -19,60 +19,62 @@ pub(super) struct Ancestors {
 }
 
 impl Catalog {
-    /// Reads the way up from `parent`, which is to be that of `id`; `None` if an entity on it was moved meanwhile.
+    /// Reads the ancestors of `id` if `parent` becomes its parent; `None` if one of them was moved
+    /// meanwhile.
     pub(super) async fn ancestors(&self, id: &str, parent: &str) -> Result<Option<Ancestors>> {
         let entity = id.to_owned();
-        let mut above = Ancestors::default();
+        let mut ancestors = Ancestors::default();
         let mut next = Some(parent.to_owned());
         while let Some(ancestor) = next {
             let refusal = if ancestor == id {
                 CatalogError::Cycle { entity, parent: parent.into() }
-            } else if above.path.len() + 1 == CHAIN_MAX {
+            } else if ancestors.path.len() + 1 == CHAIN_MAX {
                 CatalogError::ChainTooLong(entity)
-            } else if let Some(item) = self.ancestor(&above, &ancestor).await? {
+            } else if let Some(item) = self.ancestor(&ancestors, &ancestor).await? {
                 next = item.text("parent_id").map(str::to_owned);
-                above.path.push((ancestor, next.clone()));
+                ancestors.path.push((ancestor, next.clone()));
                 continue;
             } else {
                 CatalogError::ParentNotFound { entity, parent: ancestor }
             };
-            return if self.is_unmoved(&above).await? { Err(refusal) } else { Ok(None) };
+            return if self.is_unmoved(&ancestors).await? { Err(refusal) } else { Ok(None) };
         }
-        Ok(above.is_simple().then_some(above))
+        Ok(ancestors.is_simple().then_some(ancestors))
     }
 
-    /// An entity on the way, unless it is to be the parent and is being deleted.
+    /// Returns an ancestor, unless it is to be the parent and is being deleted.
     async fn ancestor(&self, below: &Ancestors, id: &str) -> Result<Option<Item>> {
         let item = self.get(keys::entity(self.namespace_id(), id)).await?;
         Ok(item.filter(|item| !below.path.is_empty() || !is_deleting(item)))
     }
 
-    /// Whether the way that was read is there, all of it at once.
-    async fn is_unmoved(&self, above: &Ancestors) -> Result<bool> {
-        if !above.is_simple() {
+    /// Returns true if the path that was read exists, all of it at once.
+    async fn is_unmoved(&self, ancestors: &Ancestors) -> Result<bool> {
+        if !ancestors.is_simple() {
             return Ok(false);
         }
         let mut tx = self.transaction();
-        above.check_unmoved(&mut tx, &[]);
-        Ok(above.path.is_empty() || tx.commit().await? == Commit::Done)
+        ancestors.check_unmoved(&mut tx, &[]);
+        Ok(ancestors.path.is_empty() || tx.commit().await? == Commit::Done)
     }
 }
 
 impl Ancestors {
-    /// Returns whether no entity is on the way twice, as happens when entities are moved while it is read.
+    /// Returns true if no entity is on the path twice, as happens when entities are moved while it
+    /// is read.
     fn is_simple(&self) -> bool {
         let again =
             |(index, (id, _)): (usize, &(String, _))| self.path[..index].iter().any(|(one, _)| one == id);
         !self.path.iter().enumerate().any(again)
     }
 
-    /// What must still hold of an entity, if it lies on the way.
+    /// Returns what must still hold of an entity, if it is on the path.
     pub(super) fn tests_of(&self, id: &str) -> Vec<Test> {
-        let on_the_way = self.path.iter().filter(|(ancestor, _)| ancestor == id);
-        on_the_way.map(|(_, parent)| has_parent(parent.as_deref())).collect()
+        let on_path = self.path.iter().filter(|(ancestor, _)| ancestor == id);
+        on_path.map(|(_, parent)| has_parent(parent.as_deref())).collect()
     }
 
-    /// Tests that no entity on the way was moved, except those whose records are written anyway.
+    /// Tests that no entity on the path was moved, except those whose records are written anyway.
     pub(super) fn check_unmoved(&self, tx: &mut RecordTxn<'_>, written: &[&str]) {
         for (ancestor, parent) in &self.path {
             if !written.contains(&ancestor.as_str()) {
@@ -83,12 +85,12 @@ impl Ancestors {
     }
 }
 
-/// That the parent is this one.
+/// Returns the test that the parent is this one.
 pub(super) fn has_parent(parent: Option<&str>) -> Test {
     Test::Is("parent_id".into(), parent.map_or(Value::Null, Value::from))
 }
 
-/// Returns whether a deletion of the entity has begun.
+/// Returns true if a deletion of the entity has begun.
 pub(super) fn is_deleting(item: &Item) -> bool {
     item.int(DELETING).unwrap_or(0) > 0
 }

@@ -1,4 +1,4 @@
-//! Creating entities.
+//! The creation of entities.
 
 use std::collections::BTreeMap;
 
@@ -16,6 +16,7 @@ use crate::{Catalog, CatalogError, Result, keys, name};
 /// use tollgate_catalog::NewEntity;
 ///
 /// let key = NewEntity::new("key-1").name("the first key").parent("project-7").cascades(true);
+/// # let _ = key;
 /// ```
 #[derive(Clone, Debug)]
 #[must_use = "a new entity does nothing until it is created"]
@@ -28,27 +29,27 @@ pub struct NewEntity {
 }
 
 impl NewEntity {
-    /// An entity with this id, no parent and nothing else to be known.
+    /// Returns a new entity with this id, without a parent and metadata.
     pub fn new(id: impl Into<String>) -> NewEntity {
         NewEntity { id: id.into(), name: None, parent: None, cascades: false, metadata: BTreeMap::new() }
     }
 
-    /// What people call it.
+    /// Sets the display name.
     pub fn name(self, name: impl Into<String>) -> NewEntity {
         NewEntity { name: Some(name.into()), ..self }
     }
 
-    /// Its parent, which must exist.
+    /// Sets the parent, which must exist.
     pub fn parent(self, parent: impl Into<String>) -> NewEntity {
         NewEntity { parent: Some(parent.into()), ..self }
     }
 
-    /// Whether its calls take from its parent too. If not said, they do not.
+    /// Sets whether its calls are charged to its parent, too. By default they are not.
     pub fn cascades(self, cascades: bool) -> NewEntity {
         NewEntity { cascades, ..self }
     }
 
-    /// Something else to be known.
+    /// Adds a pair of metadata.
     pub fn metadata(mut self, key: impl Into<String>, value: impl Into<String>) -> NewEntity {
         self.metadata.insert(key.into(), value.into());
         self
@@ -92,12 +93,14 @@ impl Catalog {
     ///
     /// # Cancel safety
     ///
-    /// Cancelled before it is done, it is created whole or not at all.
+    /// If it is cancelled, the entity is created completely or not at all.
     ///
     /// # Errors
     ///
-    /// [`EntityExists`](CatalogError::EntityExists), [`ParentNotFound`](CatalogError::ParentNotFound),
-    /// [`ChainTooLong`](CatalogError::ChainTooLong), a name that is not valid, a namespace that is gone, or the store's.
+    /// [`EntityExists`](CatalogError::EntityExists),
+    /// [`ParentNotFound`](CatalogError::ParentNotFound),
+    /// [`ChainTooLong`](CatalogError::ChainTooLong), an invalid name, a deleted namespace, or an
+    /// error of the store.
     pub fn create_entity(&self, new: NewEntity) -> Reply<'_, Result<Entity>> {
         Reply::later(async move {
             new.check()?;
@@ -110,7 +113,7 @@ impl Catalog {
         })
     }
 
-    /// `None` if the parent was moved or deleted meanwhile.
+    /// Creates the entity; `None` if an ancestor was moved or deleted meanwhile.
     async fn try_create(&self, new: &NewEntity) -> Result<Option<Entity>> {
         let ns = self.namespace_id();
         let item = self.new_item(new);
@@ -118,12 +121,12 @@ impl Catalog {
         let mut tx = self.transaction();
         let own = tx.push(Write::Put(item, vec![Test::Absent]));
         if let Some(parent) = &new.parent {
-            let Some(above) = self.ancestors(&new.id, parent).await? else { return Ok(None) };
-            let mut tests = above.tests_of(parent);
+            let Some(ancestors) = self.ancestors(&new.id, parent).await? else { return Ok(None) };
+            let mut tests = ancestors.tests_of(parent);
             tests.extend([Test::Exists, Test::AtMost(DELETING.into(), 0)]);
             let counted = vec![Change::Add("children".into(), 1)];
             tx.push(Write::Change(keys::entity(ns, parent), counted, tests));
-            above.check_unmoved(&mut tx, &[parent]);
+            ancestors.check_unmoved(&mut tx, &[parent]);
         }
         let details = Fields::from([
             ("name".into(), entity.name.clone().into()),
@@ -133,7 +136,7 @@ impl Catalog {
         tx.audit(Subject::Entity(&new.id), Action::EntityCreated, None, details)?;
         match tx.commit().await? {
             Commit::Done => Ok(Some(entity)),
-            Commit::Failed(place) if place == own => Err(CatalogError::EntityExists(new.id.clone())),
+            Commit::Failed(write) if write == own => Err(CatalogError::EntityExists(new.id.clone())),
             Commit::Failed(_) => Ok(None),
         }
     }
@@ -151,8 +154,8 @@ impl Catalog {
             .with("created_at", tollgate_store::usage::iso(self.now()));
         match &new.parent {
             Some(parent) => {
-                let place = keys::child_place(ns, parent, &new.id);
-                item.indexed(Index::Children, place.partition, place.sort)
+                let key = keys::child_index_key(ns, parent, &new.id);
+                item.indexed(Index::Children, key.partition, key.sort)
             }
             None => item,
         }

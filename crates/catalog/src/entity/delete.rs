@@ -1,9 +1,9 @@
-//! Deleting entities, with all that is stored of them.
+//! The deletion of entities, with all of their records.
 //!
-//! That may be more than fits one transaction. So an entity is marked first, from when on it gets no children; then
-//! goes what is stored of it, and the entity itself last. After an interruption the caller deletes it again, and goes
-//! on from there. Every transaction checks the mark: an entity that another caller deleted, and then created anew, is
-//! left alone.
+//! The records may be more than fit into one transaction. So an entity is marked first, from when
+//! on it gets no children; then its records are deleted, and the entity itself last. After an
+//! interruption the caller deletes it again, and continues from there. Every transaction checks the
+//! mark: an entity that another caller deleted, and then created again, is left alone.
 
 use tollgate_store::records::{Change, Fields, ItemKey, Query, Test, WRITES_MAX, Write};
 use tollgate_store::usage::usage_partition;
@@ -15,22 +15,23 @@ use crate::audit::{Action, Subject};
 use crate::transaction::{ATTEMPTS_MAX, Commit};
 use crate::{Catalog, CatalogError, DEFAULT_RESOURCE, Level, Result, keys, name, random};
 
-/// How much is deleted in one transaction beside the checks of the namespace and the mark.
+/// How many records are deleted in one transaction, beside the checks of the namespace and the
+/// mark.
 const BATCH: usize = WRITES_MAX - 2;
 
 impl Catalog {
-    /// Deletes an entity: its limits, its buckets, its usage and itself. Its audit events stay. Of one that was never
-    /// created, all that is stored goes.
+    /// Deletes an entity: its limits, its buckets, its usage and itself. Its audit events stay. Of
+    /// an entity that was never created, all records are deleted.
     ///
     /// # Cancel safety
     ///
-    /// Cancelled before it is done, part of it may be gone; delete it again to go on.
+    /// If it is cancelled, some records may be deleted; delete it again to continue.
     ///
     /// # Errors
     ///
-    /// [`EntityNotFound`](CatalogError::EntityNotFound) if nothing at all is stored of it, or if another caller deleted
-    /// it at the same time; [`HasChildren`](CatalogError::HasChildren), a name that is not valid, a namespace that is
-    /// gone, or the store's.
+    /// [`EntityNotFound`](CatalogError::EntityNotFound) if it has no record, or if another caller
+    /// deleted it at the same time; [`HasChildren`](CatalogError::HasChildren), an invalid name, a
+    /// deleted namespace, or an error of the store.
     pub fn delete_entity<'a>(&'a self, id: &'a str) -> Reply<'a, Result<()>> {
         Reply::later(async move {
             name::ENTITY.check(id)?;
@@ -46,7 +47,8 @@ impl Catalog {
         })
     }
 
-    /// Marks an entity, unless an unfinished deletion has marked it, and returns the mark; `None` if it does not exist.
+    /// Marks an entity, unless an unfinished deletion has marked it, and returns the mark; `None`
+    /// if it does not exist.
     async fn mark_deleting(&self, id: &str) -> Result<Option<i64>> {
         let key = keys::entity(self.namespace_id(), id);
         for _ in 0..ATTEMPTS_MAX {
@@ -58,7 +60,7 @@ impl Catalog {
             if children > 0 {
                 return Err(CatalogError::HasChildren { entity: id.into(), children });
             }
-            // Another number each time: an entity that is created anew and marked again is another one.
+            // A random mark: an entity that is created again and marked again has another one.
             let mark = i64::from_be_bytes(random::bytes()?) & i64::MAX | 1;
             let none = |field: &str| Test::AtMost(field.into(), 0);
             let tests = vec![Test::Exists, none("children"), none(DELETING)];
@@ -82,7 +84,7 @@ impl Catalog {
         tx.push(Write::Delete(keys::entity_switch(ns, id), Vec::new()));
         // A marked entity is not moved, so the parent is the one that was read.
         if let Some(parent) = Entity::of(id, &item).parent {
-            tx.push(self.one_child_less(&parent, Vec::new()).await?);
+            tx.push(self.decrement_children(&parent, Vec::new()).await?);
         }
         tx.audit(Subject::Entity(id), Action::EntityDeleted, None, Fields::new())?;
         match tx.commit().await? {
@@ -91,15 +93,16 @@ impl Catalog {
         }
     }
 
-    /// Of an entity that was never created there may be limits, usage and buckets all the same. Says whether it is still
-    /// one that was not.
+    /// Deletes the records of an entity that was never created, which may have limits, usage and
+    /// buckets all the same. Returns false if it was created meanwhile.
     async fn delete_implicit(&self, id: &str) -> Result<bool> {
         self.backend().write_usage(self.namespace_id(), Scope::Entity(id)).await?;
         if !self.has_stored(id).await? {
             return Err(CatalogError::EntityNotFound(id.into()));
         }
         let is_implicit = Write::Check(keys::entity(self.namespace_id(), id), vec![Test::Absent]);
-        // The event comes first: were it last, an interrupted deletion could leave nothing for a retry to find.
+        // The event comes first: were it last, an interrupted deletion could leave nothing for a
+        // retry to find.
         let mut tx = self.transaction();
         tx.push(is_implicit.clone());
         tx.push(Write::Delete(keys::entity_switch(self.namespace_id(), id), Vec::new()));
@@ -123,7 +126,7 @@ impl Catalog {
         Ok(!self.backend().buckets(self.namespace_id(), scope, None, 1).await?.items.is_empty())
     }
 
-    /// Deletes the limits, the buckets and the usage of an entity, for as long as the check holds.
+    /// Deletes the limits, the buckets and the usage of an entity, as long as the check holds.
     async fn delete_stored(&self, id: &str, check: &Write) -> Result<()> {
         let ns = self.namespace_id();
         let limits = Query::prefix(keys::entity_partition(ns, id), keys::CONFIG_PREFIX);
@@ -136,7 +139,8 @@ impl Catalog {
         }
         while self.backend().forget(self.namespace_id(), Scope::Entity(id)).await? >= FORGET_MAX {}
         let mut usage = Vec::new();
-        // The function of the original, if it still runs, counts in the partition of the entity.
+        // The Lambda function of zae-limiter, if it still runs, counts in the partition of the
+        // entity.
         for partition in [usage_partition(ns, id), keys::entity_partition(ns, id)] {
             usage.extend(self.keys_of(Query::prefix(partition, keys::USAGE_PREFIX)).await?);
         }
@@ -149,7 +153,7 @@ impl Catalog {
         Ok(())
     }
 
-    /// The keys of the records that a query finds.
+    /// Returns the keys of the records that a query finds.
     pub(crate) async fn keys_of(&self, mut query: Query) -> Result<Vec<ItemKey>> {
         let mut keys = Vec::new();
         loop {

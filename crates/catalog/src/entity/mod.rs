@@ -1,4 +1,4 @@
-//! Entities: who is limited, and whose limits count for them as well.
+//! Entities: the subjects of limits, and their parents, whose limits may count for them as well.
 
 mod ancestors;
 mod create;
@@ -14,29 +14,41 @@ use crate::{Catalog, PageRequest, Result, keys, name};
 
 pub use create::NewEntity;
 
-/// The most pairs of metadata that an entity may have.
+/// The most pairs of metadata of an entity.
 pub const METADATA_MAX: usize = 64;
 
 /// The longest text of an entity, in characters: its name, and each key and value of its metadata.
 pub const TEXT_MAX: usize = 1_024;
 
-/// While an entity is being deleted this counts 1, so that it gets no children.
+/// The field that marks an entity that is being deleted, so that it gets no children.
 const DELETING: &str = "deleting";
 
-/// Anything that is limited, such as a user or a project. One that was never created is limited all the same, and has
-/// no parent.
+/// An entity: anything that is limited, such as a user or a project. One that was never created is
+/// limited all the same, and has no parent.
+///
+/// ```
+/// use std::sync::Arc;
+/// use tollgate_catalog::{NewEntity, Registry};
+/// use tollgate_store::Memory;
+///
+/// let catalog = Registry::new(Arc::new(Memory::default())).open_or_register("default").wait()?;
+/// catalog.create_entity(NewEntity::new("user-1").name("Alice")).wait()?;
+/// let entity = catalog.entity("user-1").wait()?.expect("it was created");
+/// assert_eq!((&*entity.name, entity.parent, entity.children), ("Alice", None, 0));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Entity {
-    /// Its id.
+    /// The id.
     pub id: String,
-    /// What people call it; its id unless it was said.
+    /// The display name; the id by default.
     pub name: String,
-    /// Its parent.
+    /// The id of the parent.
     pub parent: Option<String>,
-    /// Whether its calls take from its parent too.
+    /// True if its calls are charged to its parent, too.
     pub cascades: bool,
-    /// What else is known.
+    /// Further pairs of keys and values.
     pub metadata: BTreeMap<String, String>,
     /// When it was created, such as `2026-11-15T14:00:00Z`.
     pub created_at: String,
@@ -45,15 +57,15 @@ pub struct Entity {
 }
 
 impl Catalog {
-    /// An entity, if it was created.
+    /// Returns an entity, if it was created.
     ///
     /// # Cancel safety
     ///
-    /// Nothing is changed.
+    /// It changes nothing.
     ///
     /// # Errors
     ///
-    /// A name that is not valid, or the store's.
+    /// An invalid name, or an error of the store.
     pub fn entity<'a>(&'a self, id: &'a str) -> Reply<'a, Result<Option<Entity>>> {
         Reply::later(async move {
             name::ENTITY.check(id)?;
@@ -62,15 +74,15 @@ impl Catalog {
         })
     }
 
-    /// The ids of the children of an entity, in their order.
+    /// Returns the ids of the children of an entity, in their order.
     ///
     /// # Cancel safety
     ///
-    /// Nothing is changed.
+    /// It changes nothing.
     ///
     /// # Errors
     ///
-    /// A name that is not valid, or the store's.
+    /// An invalid name, or an error of the store.
     pub fn children<'a>(&'a self, id: &'a str, page: PageRequest) -> Reply<'a, Result<Page<String>>> {
         Reply::later(async move {
             name::ENTITY.check(id)?;

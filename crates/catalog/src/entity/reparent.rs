@@ -1,4 +1,4 @@
-//! Giving an entity another parent, or another name.
+//! Changes of an entity: its parent, whether it cascades, and its name.
 
 use tollgate_store::Reply;
 use tollgate_store::records::{Change, Fields, Index, Test, Write};
@@ -10,7 +10,7 @@ use crate::audit::{Action, Subject};
 use crate::transaction::{ATTEMPTS_MAX, Commit};
 use crate::{Catalog, CatalogError, Result, keys, name};
 
-/// An entity that is to have another parent.
+/// A change of an entity's parent.
 struct Reparenting<'a> {
     id: &'a str,
     from: Option<String>,
@@ -18,17 +18,18 @@ struct Reparenting<'a> {
 }
 
 impl Catalog {
-    /// Gives an entity another parent, or none, and says whether it had another one before.
+    /// Sets or removes the parent of an entity. Returns true if that changed anything.
     ///
     /// # Cancel safety
     ///
-    /// Cancelled before it is done, all of it is applied or nothing.
+    /// If it is cancelled, the whole change is applied, or nothing.
     ///
     /// # Errors
     ///
-    /// [`EntityNotFound`](CatalogError::EntityNotFound), [`ParentNotFound`](CatalogError::ParentNotFound),
-    /// [`Cycle`](CatalogError::Cycle), [`ChainTooLong`](CatalogError::ChainTooLong), a name that is not valid, a namespace
-    /// that is gone, or the store's.
+    /// [`EntityNotFound`](CatalogError::EntityNotFound),
+    /// [`ParentNotFound`](CatalogError::ParentNotFound), [`Cycle`](CatalogError::Cycle),
+    /// [`ChainTooLong`](CatalogError::ChainTooLong), an invalid name, a deleted namespace, or an
+    /// error of the store.
     pub fn set_parent<'a>(&'a self, id: &'a str, parent: Option<&'a str>) -> Reply<'a, Result<bool>> {
         Reply::later(async move {
             name::ENTITY.check(id)?;
@@ -46,16 +47,17 @@ impl Catalog {
         })
     }
 
-    /// Says whether the calls of an entity take from its parent too, and whether that is news.
+    /// Sets whether the calls of an entity are charged to its parent, too. Returns true if that
+    /// changed anything.
     ///
     /// # Cancel safety
     ///
-    /// Cancelled before it is done, all of it is applied or nothing.
+    /// If it is cancelled, the whole change is applied, or nothing.
     ///
     /// # Errors
     ///
-    /// [`EntityNotFound`](CatalogError::EntityNotFound), a name that is not valid, a namespace that is gone, or the
-    /// store's.
+    /// [`EntityNotFound`](CatalogError::EntityNotFound), an invalid name, a deleted namespace, or
+    /// an error of the store.
     pub fn set_cascades<'a>(&'a self, id: &'a str, cascades: bool) -> Reply<'a, Result<bool>> {
         Reply::later(async move {
             name::ENTITY.check(id)?;
@@ -77,16 +79,16 @@ impl Catalog {
         })
     }
 
-    /// Gives an entity another name, and says whether it had another one before.
+    /// Sets the display name of an entity. Returns true if that changed anything.
     ///
     /// # Cancel safety
     ///
-    /// Cancelled before it is done, all of it is applied or nothing.
+    /// If it is cancelled, the whole change is applied, or nothing.
     ///
     /// # Errors
     ///
-    /// [`EntityNotFound`](CatalogError::EntityNotFound), [`Invalid`](CatalogError::Invalid) for one that is too long, a
-    /// namespace that is gone, or the store's.
+    /// [`EntityNotFound`](CatalogError::EntityNotFound), [`Invalid`](CatalogError::Invalid) for one
+    /// that is too long, a deleted namespace, or an error of the store.
     pub fn set_name<'a>(&'a self, id: &'a str, new: &'a str) -> Reply<'a, Result<bool>> {
         Reply::later(async move {
             name::ENTITY.check(id)?;
@@ -107,8 +109,9 @@ impl Catalog {
         })
     }
 
-    /// The write that counts one child less of a parent. Tables that others wrote may name parents that are not there.
-    pub(super) async fn one_child_less(&self, parent: &str, mut tests: Vec<Test>) -> Result<Write> {
+    /// Returns the write that decreases the number of children of a parent. Tables that other
+    /// programs wrote may name parents that do not exist.
+    pub(super) async fn decrement_children(&self, parent: &str, mut tests: Vec<Test>) -> Result<Write> {
         let key = keys::entity(self.namespace_id(), parent);
         if self.get(key.clone()).await?.is_none() {
             return Ok(Write::Check(key, vec![Test::Absent]));
@@ -123,27 +126,27 @@ impl Catalog {
         present.map(|item| Entity::of(id, &item)).ok_or_else(|| CatalogError::EntityNotFound(id.into()))
     }
 
-    /// Returns whether it was moved; if not, other callers meanwhile moved an entity that matters.
+    /// Moves the entity. Returns false if other callers moved an entity on the path meanwhile.
     async fn try_move(&self, step: &Reparenting<'_>) -> Result<bool> {
         let ns = self.namespace_id();
-        let above = match step.to {
+        let ancestors = match step.to {
             Some(parent) => self.ancestors(step.id, parent).await?,
             None => Some(Ancestors::default()),
         };
-        let Some(above) = above else { return Ok(false) };
+        let Some(ancestors) = ancestors else { return Ok(false) };
         let mut tx = self.transaction();
         tx.push(step.own_write(ns));
         if let Some(from) = &step.from {
-            tx.push(self.one_child_less(from, above.tests_of(from)).await?);
+            tx.push(self.decrement_children(from, ancestors.tests_of(from)).await?);
         }
         if let Some(to) = step.to {
             let more = vec![Change::Add("children".into(), 1)];
-            let mut tests = above.tests_of(to);
+            let mut tests = ancestors.tests_of(to);
             tests.extend([Test::Exists, Test::AtMost(DELETING.into(), 0)]);
             tx.push(Write::Change(keys::entity(ns, to), more, tests));
         }
         let counted: Vec<&str> = step.from.as_deref().into_iter().chain(step.to).collect();
-        above.check_unmoved(&mut tx, &counted);
+        ancestors.check_unmoved(&mut tx, &counted);
         let details = Fields::from([
             ("parent_id".into(), step.to.map(str::to_owned).into()),
             ("former_parent_id".into(), step.from.clone().into()),
@@ -155,12 +158,12 @@ impl Catalog {
 
 impl Reparenting<'_> {
     fn own_write(&self, ns: &str) -> Write {
-        let place = match self.to {
-            Some(parent) => Change::Place(Index::Children, keys::child_place(ns, parent, self.id)),
+        let index = match self.to {
+            Some(parent) => Change::Place(Index::Children, keys::child_index_key(ns, parent, self.id)),
             None => Change::Displace(Index::Children),
         };
         let parent = Change::Set("parent_id".into(), self.to.map(str::to_owned).into());
         let tests = vec![has_parent(self.from.as_deref()), Test::AtMost(DELETING.into(), 0)];
-        Write::Change(keys::entity(ns, self.id), vec![parent, place], tests)
+        Write::Change(keys::entity(ns, self.id), vec![parent, index], tests)
     }
 }

@@ -1,4 +1,4 @@
-//! Several changes to stored limits, made together.
+//! Changes to the limits of several levels in one transaction.
 
 use std::collections::{BTreeMap, HashSet};
 
@@ -12,49 +12,69 @@ use crate::audit::Action;
 use crate::transaction::{ATTEMPTS_MAX, Commit, RecordTxn};
 use crate::{Catalog, CatalogError, Result, keys, name};
 
-/// What the changes of a transaction share: the check of the namespace, the version of the config, both lists of who
-/// has limits, and the managed set.
+/// The writes that all changes of a transaction share: the check of the namespace, the version of
+/// the config, both lists of levels with limits, and the managed set.
 const SHARED_WRITES: usize = 5;
 
 /// How many levels can be changed together: each has a record and an audit event.
 pub const LEVELS_MAX: usize = (WRITES_MAX - SHARED_WRITES) / 2;
 
-/// A level and what is to become of it.
+/// A level and its new limits. [`Catalog::apply_limits`] has an example.
 #[derive(Clone, Copy, Debug)]
 pub struct LevelChange<'a> {
     /// The level.
     pub level: Level<'a>,
-    /// What is to become of it.
+    /// The new limits.
     pub target: Target<'a>,
 }
 
-/// What is to become of a level.
+/// The new limits of a level. [`Catalog::apply_limits`] has an example.
 #[derive(Clone, Copy, Debug)]
 pub enum Target<'a> {
-    /// It has these limits, in place of those that are there. What the system says besides its limits stays.
+    /// These limits, instead of the stored ones. Other settings of the system stay.
     Limits(&'a Limits),
-    /// The system has these limits, which may be none if it says what to do when the store does not answer.
+    /// These limits of the system, which may be empty with a policy for a store that does not
+    /// answer.
     System(&'a Limits, Option<OnUnavailable>),
-    /// It has none.
+    /// No limits.
     Nothing,
-    /// It stays as it is: only who manages it may change.
+    /// The stored ones: only the managed set of the level changes.
     Unchanged,
 }
 
 impl Catalog {
-    /// Changes the limits of several levels, all of them or none. Each has an audit event of its own.
+    /// Changes the limits of several levels, all of them or none. Each change has its own audit
+    /// event.
     ///
-    /// With a `set` the levels are that [managed set](crate::ManagedSet)'s from now on, but those that are to have nothing:
-    /// it gives them up.
+    /// With a `set`, the levels belong to that [managed set](crate::ManagedSet) from now on, except
+    /// those with [`Target::Nothing`], which the set gives up.
+    ///
+    /// ```
+    /// use std::sync::Arc;
+    /// use tollgate_catalog::{Level, LevelChange, Registry, Target};
+    /// use tollgate_core::{Limit, Limits};
+    /// use tollgate_store::Memory;
+    ///
+    /// let catalog = Registry::new(Arc::new(Memory::default())).open_or_register("default").wait()?;
+    /// let limits = Limits::new([Limit::per_minute("rpm", 100)])?;
+    /// let changes = [
+    ///     LevelChange { level: Level::System, target: Target::Limits(&limits) },
+    ///     LevelChange { level: Level::Entity("user-1"), target: Target::Nothing },
+    /// ];
+    /// catalog.apply_limits(Some("limits.toml"), &changes).wait()?;
+    /// assert!(catalog.limits(Level::System).wait()?.is_some());
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     ///
     /// # Cancel safety
     ///
-    /// Cancelled before it is done, all of it is applied or nothing.
+    /// If it is cancelled, the whole change is applied, or nothing.
     ///
     /// # Errors
     ///
-    /// [`CatalogError::EmptyLimits`], [`CatalogError::Invalid`] for more than [`LEVELS_MAX`] levels or a level that is named
-    /// twice, a name that is not valid, a namespace that is gone, or the store's.
+    /// [`CatalogError::EmptyLimits`], [`CatalogError::Invalid`] for more than [`LEVELS_MAX`] levels
+    /// or a level that is named twice, an invalid name, a deleted namespace, or an error of the
+    /// store.
     pub fn apply_limits<'a>(
         &'a self,
         set: Option<&'a str>,
@@ -63,22 +83,22 @@ impl Catalog {
         Reply::later(async move { self.apply(set.map(|name| InSet { name, seen: None }), changes).await })
     }
 
-    /// As [`apply_limits`](Catalog::apply_limits), if the set has not changed since it had the
-    /// [revision](crate::ManagedSet::revision) that was `seen`; 0 is that of a set that was never there. Answers the
-    /// revision that it has then.
+    /// Changes limits like [`apply_limits`](Catalog::apply_limits), if the set still has the
+    /// [revision](crate::ManagedSet::revision) that was `seen`; 0 is that of a set that does not
+    /// exist yet. Returns the new revision.
     ///
-    /// So a caller that works out from a set what to change, and makes several calls to do so, does not mix its changes
-    /// with those of another caller at the same time. A call without any change claims the set for a caller that is
-    /// about to change it.
+    /// So a caller that computes its changes from a set, and makes them in several calls, does not
+    /// mix them with those of another caller at the same time. A call without any change claims the
+    /// set for a caller that is about to change it.
     ///
     /// # Cancel safety
     ///
-    /// Cancelled before it is done, all of it is applied or nothing.
+    /// If it is cancelled, the whole change is applied, or nothing.
     ///
     /// # Errors
     ///
-    /// [`CatalogError::SetChanged`] if the set has changed, and then this call changed nothing; otherwise as
-    /// [`apply_limits`](Catalog::apply_limits).
+    /// [`CatalogError::SetChanged`] if the set has changed, and then this call changed nothing;
+    /// otherwise as [`apply_limits`](Catalog::apply_limits).
     pub fn apply_limits_since<'a>(
         &'a self,
         set: &'a str,
@@ -102,17 +122,17 @@ impl Catalog {
         Err(CatalogError::Contended(format!("{} levels", changes.len())))
     }
 
-    /// Fails if a level was set or deleted since it was looked at.
+    /// Makes the changes. It fails if a level was set or deleted since it was read.
     async fn try_apply(&self, set: Option<InSet<'_>>, changes: &[LevelChange<'_>]) -> Result<Commit> {
         let ns = self.namespace_id();
         let wanted: Vec<ItemKey> = changes.iter().map(|change| change.level.key(ns)).collect();
-        let there: BTreeMap<ItemKey, Item> =
+        let stored: BTreeMap<ItemKey, Item> =
             self.get_all(&wanted).await?.into_iter().map(|item| (item.key.clone(), item)).collect();
         let mut tx = self.transaction();
         let mut lists = Lists::default();
         let mut is_changed = false;
         for (change, key) in changes.iter().zip(wanted) {
-            let before = there.get(&key);
+            let before = stored.get(&key);
             is_changed |= self.add_change(&mut tx, &mut lists, change, before)?;
         }
         if is_changed {
@@ -120,14 +140,14 @@ impl Catalog {
         }
         tx.extend(lists.writes(ns));
         let Some(set) = set else { return tx.commit().await };
-        let place = tx.push(Write::Change(keys::managed(ns, set.name), managed_by(changes), set.tests()));
+        let write = tx.push(Write::Change(keys::managed(ns, set.name), managed_by(changes), set.tests()));
         match tx.commit().await? {
-            Commit::Failed(failed) if failed == place => Err(CatalogError::SetChanged(set.name.into())),
+            Commit::Failed(failed) if failed == write => Err(CatalogError::SetChanged(set.name.into())),
             commit => Ok(commit),
         }
     }
 
-    /// Adds the writes of one change but for what is shared, and says whether there are any.
+    /// Adds the writes of one change, without the shared ones. Returns true if there are any.
     fn add_change(
         &self,
         tx: &mut RecordTxn<'_>,
@@ -142,7 +162,7 @@ impl Catalog {
             (Target::Nothing, _) if before.is_none() => return Ok(false),
             (Target::Nothing, _) => {
                 tx.push(Write::Delete(level.key(self.namespace_id()), vec![still]));
-                lists.note(level, -1);
+                lists.record(level, -1);
                 tx.audit(level.subject(), Action::LimitsDeleted, level.resource(), Fields::new())?;
             }
             (Target::Limits(limits), Level::System) => {
@@ -155,7 +175,7 @@ impl Catalog {
             }
             (Target::Limits(limits), _) => {
                 tx.push(Write::Put(self.config_item(level, limits)?, vec![still]));
-                lists.note(level, i64::from(before.is_none()));
+                lists.record(level, i64::from(before.is_none()));
                 tx.audit_limits(level, limits, None)?;
             }
         }
@@ -163,7 +183,7 @@ impl Catalog {
     }
 }
 
-/// The set whose levels change, and the revision it must have.
+/// The managed set of the changes, and the revision it must have.
 #[derive(Clone, Copy)]
 struct InSet<'a> {
     name: &'a str,
@@ -171,14 +191,15 @@ struct InSet<'a> {
 }
 
 impl InSet<'_> {
-    /// A revision only grows, so one that is not larger is the same.
+    /// Returns the test of the revision. A revision only grows, so one that is not larger is the
+    /// same.
     fn tests(self) -> Vec<Test> {
         let seen = self.seen.map(|seen| i64::try_from(seen).unwrap_or(i64::MAX));
         seen.map(|seen| Test::AtMost(REVISION.into(), seen)).into_iter().collect()
     }
 }
 
-/// What becomes of the lists of who has limits.
+/// The changes to the lists of levels with limits.
 #[derive(Default)]
 struct Lists {
     resources: Vec<Change>,
@@ -186,14 +207,15 @@ struct Lists {
 }
 
 impl Lists {
-    /// The level has limits that had none (1), has none any more (-1), or has others (0).
-    fn note(&mut self, level: Level<'_>, by: i64) {
+    /// Records that a level has limits now and had none (1), has none any more (-1), or has other
+    /// ones (0).
+    fn record(&mut self, level: Level<'_>, by: i64) {
         if let Some((_, resource)) = level.entity() {
             *self.counts.entry(resource.into()).or_default() += by;
         } else if let Some(resource) = level.resource() {
             let (list, resource) = ("resources".into(), resource.into());
-            let is_there = by >= 0;
-            self.resources.push(if is_there {
+            let is_listed = by >= 0;
+            self.resources.push(if is_listed {
                 Change::Include(list, resource)
             } else {
                 Change::Exclude(list, resource)
@@ -209,8 +231,11 @@ impl Lists {
             .map(|(resource, by)| Change::Add(resource, by))
             .collect();
         let lists = [(keys::resources(ns), self.resources), (keys::entity_config_resources(ns), counts)];
-        let is_news = |(_, changes): &(ItemKey, Vec<Change>)| !changes.is_empty();
-        lists.into_iter().filter(is_news).map(|(key, changes)| Write::Change(key, changes, Vec::new()))
+        let is_changed_list = |(_, changes): &(ItemKey, Vec<Change>)| !changes.is_empty();
+        lists
+            .into_iter()
+            .filter(is_changed_list)
+            .map(|(key, changes)| Write::Change(key, changes, Vec::new()))
     }
 }
 

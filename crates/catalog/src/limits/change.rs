@@ -1,8 +1,9 @@
 //! Setting and deleting stored limits.
 //!
-//! Whatever a change touches is changed together: the record, the lists in which it is found, the version of the
-//! namespace's config and the audit event. The lists are exact because a transaction knows whether the record was
-//! there; a change that guessed wrong retries with the other guess.
+//! All records that a change touches are changed in one transaction: the limits, the lists that
+//! index them, the version of the namespace's config and the audit event. The lists are exact
+//! because the transaction tests whether the record existed; a change that guessed wrong retries
+//! with the other guess.
 
 use tollgate_core::Limits;
 use tollgate_store::Reply;
@@ -15,18 +16,19 @@ use crate::transaction::{ATTEMPTS_MAX, Commit, RecordTxn};
 use crate::{Catalog, CatalogError, Result, keys};
 
 /// Fields of the system's record that are not limits, and stay when only its limits are set.
-const KEPT: [&str; 2] = ["on_unavailable", "audit_retention_days"];
+const OTHER_FIELDS: [&str; 2] = ["on_unavailable", "audit_retention_days"];
 
 impl Catalog {
-    /// Stores the limits of a level in place of those that are there. What the system says besides its limits stays.
+    /// Stores the limits of a level instead of the stored ones. Other settings of the system stay.
     ///
     /// # Cancel safety
     ///
-    /// Cancelled before it is done, all of it is applied or nothing.
+    /// If it is cancelled, the whole change is applied, or nothing.
     ///
     /// # Errors
     ///
-    /// [`CatalogError::EmptyLimits`], a name that is not valid, a namespace that is gone, or the store's.
+    /// [`CatalogError::EmptyLimits`], an invalid name, a deleted namespace, or an error of the
+    /// store.
     pub fn set_limits<'a>(&'a self, level: Level<'a>, limits: &'a Limits) -> Reply<'a, Result<()>> {
         Reply::later(async move {
             level.check()?;
@@ -41,8 +43,9 @@ impl Catalog {
         })
     }
 
-    /// Stores the limits of a level unless they are there already, and says whether they were not: for programs that say at
-    /// each start what is to hold, and should leave an audit event only if that is news.
+    /// Stores the limits of a level unless they are stored already. Returns true if they were not.
+    /// It is for programs that declare their limits at each start, and should leave an audit event
+    /// only if they changed.
     ///
     /// # Cancel safety
     ///
@@ -53,24 +56,24 @@ impl Catalog {
     /// As [`set_limits`](Catalog::set_limits).
     pub fn ensure_limits<'a>(&'a self, level: Level<'a>, limits: &'a Limits) -> Reply<'a, Result<bool>> {
         Reply::later(async move {
-            let there = match self.limits(level).await {
-                // What cannot be read is replaced.
+            let stored = match self.limits(level).await {
+                // An unreadable record is replaced.
                 Err(CatalogError::BadRecord { .. }) => None,
-                there => there?,
+                stored => stored?,
             };
-            if !limits.is_empty() && there.is_some_and(|stored| stored.has(limits)) {
+            if !limits.is_empty() && stored.is_some_and(|stored| stored.has(limits)) {
                 return Ok(false);
             }
             self.set_limits(level, limits).await.map(|()| true)
         })
     }
 
-    /// Stores the limits of the system, and what to do when the store does not answer. That may be said without any
-    /// limits; `None` says nothing, and takes back what was said before.
+    /// Stores the limits of the system, and its policy for a store that does not answer. The policy
+    /// may be set without limits; `None` removes it.
     ///
     /// # Cancel safety
     ///
-    /// Cancelled before it is done, all of it is applied or nothing.
+    /// If it is cancelled, the whole change is applied, or nothing.
     ///
     /// # Errors
     ///
@@ -88,15 +91,15 @@ impl Catalog {
         })
     }
 
-    /// The limits that are stored on a level, if there are any. Always read from the store.
+    /// Returns the limits that are stored on a level, if any. They are always read from the store.
     ///
     /// # Cancel safety
     ///
-    /// Nothing is changed.
+    /// It changes nothing.
     ///
     /// # Errors
     ///
-    /// A name that is not valid, a record that cannot be read, or the store's.
+    /// An invalid name, an unreadable record, or an error of the store.
     pub fn limits<'a>(&'a self, level: Level<'a>) -> Reply<'a, Result<Option<StoredLimits>>> {
         Reply::later(async move {
             level.check()?;
@@ -105,15 +108,15 @@ impl Catalog {
         })
     }
 
-    /// Deletes the limits of a level, and says whether there were any.
+    /// Deletes the limits of a level. Returns true if there were any.
     ///
     /// # Cancel safety
     ///
-    /// Cancelled before it is done, all of it is applied or nothing.
+    /// If it is cancelled, the whole change is applied, or nothing.
     ///
     /// # Errors
     ///
-    /// A name that is not valid, a namespace that is gone, or the store's.
+    /// An invalid name, a deleted namespace, or an error of the store.
     pub fn delete_limits<'a>(&'a self, level: Level<'a>) -> Reply<'a, Result<bool>> {
         Reply::later(async move {
             level.check()?;
@@ -121,7 +124,7 @@ impl Catalog {
         })
     }
 
-    /// Deletes the limits of a level if they are there, and if what else is to be checked holds.
+    /// Deletes the limits of a level if they exist, and if the further check holds.
     pub(crate) async fn delete_config(&self, level: Level<'_>, check: Option<Write>) -> Result<Commit> {
         let ns = self.namespace_id();
         let mut tx = self.transaction();
@@ -148,7 +151,7 @@ impl Catalog {
             let change = Change::Include("resources".into(), resource.into());
             tx.push(Write::Change(keys::resources(ns), vec![change], Vec::new()));
         }
-        tx.limits_set(level, limits, None)?;
+        tx.record_limits(level, limits, None)?;
         tx.commit().await?.expect_done(&level)
     }
 
@@ -161,7 +164,7 @@ impl Catalog {
             if is_new {
                 tx.count_entity_config(level, 1);
             }
-            tx.limits_set(level, limits, None)?;
+            tx.record_limits(level, limits, None)?;
             match tx.commit().await? {
                 Commit::Done => return Ok(()),
                 Commit::Failed(_) => is_new = !is_new,
@@ -170,14 +173,14 @@ impl Catalog {
         Err(CatalogError::Contended(level.to_string()))
     }
 
-    /// Puts the system's record; an `on_unavailable` of `None` leaves it as it is.
+    /// Writes the system's record. An `on_unavailable` of `None` leaves the policy as it is.
     async fn put_system(&self, limits: &Limits, on_unavailable: Option<Option<OnUnavailable>>) -> Result<()> {
         let level = Level::System;
         for _ in 0..ATTEMPTS_MAX {
-            let there = self.get(level.key(self.namespace_id())).await?;
+            let stored = self.get(level.key(self.namespace_id())).await?;
             let mut tx = self.transaction();
-            tx.push(self.system_write(there.as_ref(), limits, on_unavailable)?);
-            tx.limits_set(level, limits, on_unavailable.flatten())?;
+            tx.push(self.system_write(stored.as_ref(), limits, on_unavailable)?);
+            tx.record_limits(level, limits, on_unavailable.flatten())?;
             if let Commit::Done = tx.commit().await? {
                 return Ok(());
             }
@@ -185,17 +188,19 @@ impl Catalog {
         Err(CatalogError::Contended(level.to_string()))
     }
 
-    /// The write that puts the system's record in place of the one that is there, if that is still the same.
+    /// Returns the write that replaces the system's record on condition that it has not changed
+    /// since `stored` was read.
     pub(super) fn system_write(
         &self,
-        there: Option<&Item>,
+        stored: Option<&Item>,
         limits: &Limits,
         on_unavailable: Option<Option<OnUnavailable>>,
     ) -> Result<Write> {
         let mut item = self.config_item(Level::System, limits)?;
-        let kept =
-            KEPT.into_iter().filter_map(|name| Some((name.to_owned(), there?.fields.get(name)?.clone())));
-        item.fields.extend(kept);
+        let others = OTHER_FIELDS
+            .into_iter()
+            .filter_map(|name| Some((name.to_owned(), stored?.fields.get(name)?.clone())));
+        item.fields.extend(others);
         match on_unavailable {
             None => {}
             Some(Some(policy)) => {
@@ -205,10 +210,10 @@ impl Catalog {
                 item.fields.remove("on_unavailable");
             }
         }
-        let version = there.and_then(|item| item.int("config_version"));
+        let version = stored.and_then(|item| item.int("config_version"));
         let next = item.int("config_version").unwrap_or(0).max(version.unwrap_or(0).saturating_add(1));
         item.fields.insert("config_version".into(), next.into());
-        let test = match (there, version) {
+        let test = match (stored, version) {
             (None, _) => Test::Absent,
             (Some(_), Some(version)) => Test::Is("config_version".into(), version.into()),
             (Some(_), None) => Test::Exists,
@@ -216,7 +221,8 @@ impl Catalog {
         Ok(Write::Put(item, vec![test]))
     }
 
-    /// The record of limits on a level. All ways to store limits lead here, so it refuses those that no record can say.
+    /// Returns the record of limits on a level. All ways to store limits lead here, so it refuses
+    /// limits that no record can represent.
     pub(super) fn config_item(&self, level: Level<'_>, limits: &Limits) -> Result<Item> {
         limits.check_storable()?;
         let ns = self.namespace_id();
@@ -227,8 +233,8 @@ impl Catalog {
             item = item.with("resource", resource);
         }
         if let Some((entity, resource)) = level.entity() {
-            let place = keys::entity_config_place(ns, entity, resource);
-            item = item.with("entity_id", entity).indexed(Index::Custom, place.partition, place.sort);
+            let index = keys::entity_config_index_key(ns, entity, resource);
+            item = item.with("entity_id", entity).indexed(Index::Custom, index.partition, index.sort);
         }
         put_limits(&mut item.fields, limits);
         Ok(item)
@@ -236,7 +242,7 @@ impl Catalog {
 }
 
 impl RecordTxn<'_> {
-    /// One more or one less entity has limits for the resource.
+    /// Adds to the number of entities with limits for a resource.
     fn count_entity_config(&mut self, level: Level<'_>, by: i64) {
         if let Some((_, resource)) = level.entity() {
             let counts = keys::entity_config_resources(self.namespace_id());
@@ -244,7 +250,7 @@ impl RecordTxn<'_> {
         }
     }
 
-    fn limits_set(
+    fn record_limits(
         &mut self,
         level: Level<'_>,
         limits: &Limits,
@@ -254,7 +260,7 @@ impl RecordTxn<'_> {
         self.audit_limits(level, limits, on_unavailable)
     }
 
-    /// The event of limits that are set.
+    /// Adds the audit event of limits that are set.
     pub(super) fn audit_limits(
         &mut self,
         level: Level<'_>,

@@ -1,7 +1,8 @@
-//! Limits as fields of a record.
+//! The codec of limits: the fields of their record.
 //!
-//! Each limit has fields named `l_{limit}_{suffix}`. The first three are those of the original, which knows only token
-//! buckets; a record that has no others is read as that. The rest is written only where it says something.
+//! Each limit has fields named `l_{limit}_{suffix}`. The first three are those of zae-limiter,
+//! which has only token buckets; a record that has no others is read as that. The others are
+//! written only where they differ from the default.
 //!
 //! | suffix | meaning |
 //! |---|---|
@@ -34,10 +35,10 @@ const ALGORITHMS: [(Algorithm, &str); 4] = [
     (Algorithm::SlidingWindow, "sliding_window"),
 ];
 
-/// What the fields of a limit end with.
+/// The suffixes of the fields of a limit.
 const SUFFIXES: [&str; 12] = ["cp", "ra", "rp", "kd", "al", "pu", "rs", "rt", "un", "so", "sh", "ub"];
 
-/// Whether a field is one of a limit, in the form that this program knows.
+/// Returns true if a field belongs to a limit, in the form that this program knows.
 pub(crate) fn is_limit_field(field: &str) -> bool {
     let parts = field.strip_prefix("l_").and_then(|rest| rest.rsplit_once('_'));
     parts.is_some_and(|(_, suffix)| SUFFIXES.contains(&suffix))
@@ -48,7 +49,7 @@ pub(super) fn put_limits(fields: &mut Fields, limits: &Limits) {
     limits.iter().for_each(|limit| put_limit(fields, limit));
 }
 
-/// What a record of limits says.
+/// Decodes a record of limits.
 pub(crate) fn read_config(item: &Item) -> Result<StoredLimits> {
     let bad = |why: String| CatalogError::bad_record(&item.key, why);
     let on_unavailable = match item.text("on_unavailable") {
@@ -84,7 +85,7 @@ fn put_limit(fields: &mut Fields, limit: &Limit) {
         Kind::Resource => (Some("resource"), None),
         Kind::Quota => (Some("quota"), None),
         Kind::Rate(algorithm) => (None, Some(algorithm)),
-        // A kind that is not known here cannot have been made either.
+        // A kind that this program does not know cannot have been created by it either.
         _ => (None, None),
     };
     if let Some(kind) = kind {
@@ -113,7 +114,7 @@ fn put_limit(fields: &mut Fields, limit: &Limit) {
 fn read_limits(fields: &Fields) -> std::result::Result<Limits, String> {
     let mut limits: BTreeMap<&str, LimitFields<'_>> = BTreeMap::new();
     for (field, value) in fields {
-        // A suffix has no `_`, so whatever stands before the last one is the name.
+        // A suffix has no `_`, so the text before the last one is the name.
         let parts = field.strip_prefix("l_").and_then(|rest| rest.rsplit_once('_'));
         if let Some((limit, suffix)) = parts {
             limits.entry(limit).or_default().0.insert(suffix, value);

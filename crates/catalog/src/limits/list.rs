@@ -1,4 +1,4 @@
-//! Who has stored limits.
+//! Lists of the levels that have stored limits.
 
 use std::collections::BTreeMap;
 
@@ -10,15 +10,15 @@ use crate::name::{self, check_resource_or_default};
 use crate::{Catalog, PageRequest, Result, keys};
 
 impl Catalog {
-    /// The resources that have limits of their own, in the order of their names.
+    /// Returns the resources that have limits of their own, in the order of their names.
     ///
     /// # Cancel safety
     ///
-    /// Nothing is changed.
+    /// It changes nothing.
     ///
     /// # Errors
     ///
-    /// The store's.
+    /// An error of the store.
     pub fn resources_with_limits(&self) -> Reply<'_, Result<Vec<String>>> {
         Reply::later(async move {
             let item = self.get(keys::resources(self.namespace_id())).await?;
@@ -29,16 +29,16 @@ impl Catalog {
         })
     }
 
-    /// The entities that have limits of their own for a resource, or with
-    /// [`DEFAULT_RESOURCE`](crate::DEFAULT_RESOURCE) those that have some for all resources.
+    /// Returns the entities that have limits of their own for a resource, or with
+    /// [`DEFAULT_RESOURCE`](crate::DEFAULT_RESOURCE) those that have limits for all resources.
     ///
     /// # Cancel safety
     ///
-    /// Nothing is changed.
+    /// It changes nothing.
     ///
     /// # Errors
     ///
-    /// A name that is not valid, or the store's.
+    /// An invalid name, or an error of the store.
     pub fn entities_with_limits<'a>(
         &'a self,
         resource: &'a str,
@@ -51,20 +51,20 @@ impl Catalog {
         })
     }
 
-    /// For which resources entities have limits of their own, and how many do.
+    /// Returns the resources for which entities have limits of their own, and how many entities.
     ///
     /// # Cancel safety
     ///
-    /// Nothing is changed.
+    /// It changes nothing.
     ///
     /// # Errors
     ///
-    /// The store's.
+    /// An error of the store.
     pub fn resources_with_entity_limits(&self) -> Reply<'_, Result<BTreeMap<String, u64>>> {
         Reply::later(async move {
             let item = self.get(keys::entity_config_resources(self.namespace_id())).await?;
             let fields = item.map(|item| item.fields).unwrap_or_default();
-            // A resource that no entity has limits for any more stays behind with a count of 0.
+            // A resource for which the last entity's limits were deleted stays with a count of 0.
             let count = |value: &Value| match value {
                 Value::Int(count) => u64::try_from(*count).ok().filter(|count| *count > 0),
                 _ => None,
@@ -73,15 +73,16 @@ impl Catalog {
         })
     }
 
-    /// All limits of an entity: by resource, and under [`DEFAULT_RESOURCE`](crate::DEFAULT_RESOURCE) those for all others.
+    /// Returns all limits of an entity: by resource, and under
+    /// [`DEFAULT_RESOURCE`](crate::DEFAULT_RESOURCE) those for all others.
     ///
     /// # Cancel safety
     ///
-    /// Nothing is changed.
+    /// It changes nothing.
     ///
     /// # Errors
     ///
-    /// A name that is not valid, a record that cannot be read, or the store's.
+    /// An invalid name, an unreadable record, or an error of the store.
     pub fn limits_of_entity<'a>(
         &'a self,
         entity: &'a str,

@@ -1,6 +1,8 @@
-//! Managed sets: which levels of a namespace one owner manages together, such as those of one file.
+//! Managed sets: the levels of a namespace that one owner manages together, such as those of one
+//! file.
 //!
-//! What a set had and its owner no longer names can be deleted, and what others set by hand is left alone.
+//! The owner can delete the levels of a set that it no longer names, and levels that were set by
+//! hand are left alone.
 
 use std::collections::BTreeSet;
 
@@ -11,13 +13,28 @@ use super::Level;
 use crate::name::DEFAULT_RESOURCE;
 use crate::{Catalog, Result, keys};
 
-/// The field that has the levels.
+/// The field with the levels.
 pub(super) const LEVELS: &str = "levels";
 
-/// The field that counts how often the set was changed.
+/// The field that counts the changes of the set.
 pub(super) const REVISION: &str = "revision";
 
 /// A managed set and its levels.
+///
+/// ```
+/// use std::sync::Arc;
+/// use tollgate_catalog::{Level, LevelChange, Registry, Target};
+/// use tollgate_core::{Limit, Limits};
+/// use tollgate_store::Memory;
+///
+/// let catalog = Registry::new(Arc::new(Memory::default())).open_or_register("default").wait()?;
+/// let limits = Limits::new([Limit::per_minute("rpm", 100)])?;
+/// let changes = [LevelChange { level: Level::System, target: Target::Limits(&limits) }];
+/// catalog.apply_limits(Some("limits.toml"), &changes).wait()?;
+/// let sets = catalog.managed_sets().wait()?;
+/// assert!(sets[0].name() == "limits.toml" && sets[0].manages(Level::System));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ManagedSet {
     name: String,
@@ -26,22 +43,22 @@ pub struct ManagedSet {
 }
 
 impl ManagedSet {
-    /// Its name.
+    /// Returns the name of the set.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// How often it was changed, for [`Catalog::apply_limits_since`].
+    /// Returns how often the set was changed, for [`Catalog::apply_limits_since`].
     pub fn revision(&self) -> u64 {
         self.revision
     }
 
-    /// Its levels, in their order.
+    /// Returns the levels of the set, in their order.
     pub fn levels(&self) -> impl Iterator<Item = Level<'_>> {
         self.levels.iter().filter_map(|text| Level::from_managed(text))
     }
 
-    /// Whether a level is in it.
+    /// Returns true if a level is in the set.
     pub fn manages(&self, level: Level<'_>) -> bool {
         self.levels.contains(&level.managed())
     }
@@ -58,15 +75,15 @@ impl ManagedSet {
 }
 
 impl Catalog {
-    /// The managed sets of the namespace, in the order of their names.
+    /// Returns the managed sets of the namespace, in the order of their names.
     ///
     /// # Cancel safety
     ///
-    /// Nothing is changed.
+    /// It changes nothing.
     ///
     /// # Errors
     ///
-    /// The store's.
+    /// An error of the store.
     pub fn managed_sets(&self) -> Reply<'_, Result<Vec<ManagedSet>>> {
         Reply::later(async move {
             let partition = keys::system_partition(self.namespace_id());
@@ -85,7 +102,7 @@ impl Catalog {
 }
 
 impl Level<'_> {
-    /// As it stands in the record of a set. `#` is in no name.
+    /// Returns the level as in the record of a set. `#` is in no name.
     pub(super) fn managed(self) -> String {
         match self {
             Level::System => "SYSTEM".into(),

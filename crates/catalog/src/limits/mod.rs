@@ -1,4 +1,4 @@
-//! Stored limits: on which level they are, and where the ones in force come from.
+//! Stored limits: their levels, and the source of the limits in force.
 
 mod apply;
 mod change;
@@ -19,21 +19,34 @@ pub use apply::{LEVELS_MAX, LevelChange, Target};
 pub(crate) use codec::{is_limit_field, read_config};
 pub use managed::ManagedSet;
 
-/// Where limits are stored. The first level that has some wins whole: those of an entity for a resource, those of an
-/// entity for all resources, those of a resource, those of the system.
+/// The level that limits are stored on. The first level that has any applies as a whole: those of
+/// an entity for a resource, those of an entity for all resources, those of a resource, those of
+/// the system.
+///
+/// ```
+/// use tollgate_catalog::Level;
+///
+/// assert_eq!(Level::EntityResource("user-1", "gpt-4").to_string(), r#"entity "user-1", resource "gpt-4""#);
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Level<'a> {
-    /// For everything.
+    /// All entities and resources.
     System,
-    /// For a resource.
+    /// A resource.
     Resource(&'a str),
-    /// For an entity, whatever the resource.
+    /// An entity, for all resources.
     Entity(&'a str),
-    /// For an entity and a resource.
+    /// An entity and a resource.
     EntityResource(&'a str, &'a str),
 }
 
-/// The level that the limits in force come from.
+/// The source of the limits in force.
+///
+/// ```
+/// use tollgate_catalog::LimitsSource;
+///
+/// assert_eq!(LimitsSource::EntityDefault.to_string(), "entity_default");
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum LimitsSource {
@@ -45,31 +58,51 @@ pub enum LimitsSource {
     Resource,
     /// The system.
     System,
-    /// The call itself, whatever is stored.
+    /// The call itself, which overrides stored limits.
     Call,
 }
 
-/// What to do when the store does not answer.
+/// The policy for a store that does not answer.
+///
+/// ```
+/// use tollgate_catalog::OnUnavailable;
+///
+/// assert_eq!(OnUnavailable::from_name("local"), Some(OnUnavailable::Local));
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum OnUnavailable {
-    /// Refuse.
+    /// Refuses calls.
     Block,
-    /// Admit.
+    /// Admits calls.
     Allow,
-    /// Admit by a bucket in this process, at a share of the limit.
+    /// Admits calls by a bucket in this process, at a share of the limit.
     Local,
 }
 
-/// Limits as they are stored on one level.
+/// The limits that are stored on one level.
+///
+/// ```
+/// use std::sync::Arc;
+/// use tollgate_catalog::{Level, Registry};
+/// use tollgate_core::{Limit, Limits};
+/// use tollgate_store::Memory;
+///
+/// let catalog = Registry::new(Arc::new(Memory::default())).open_or_register("default").wait()?;
+/// let limits = Limits::new([Limit::per_minute("rpm", 100)])?;
+/// catalog.set_limits(Level::Resource("gpt-4"), &limits).wait()?;
+/// let stored = catalog.limits(Level::Resource("gpt-4")).wait()?.expect("they are stored");
+/// assert!(stored.has(&limits));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct StoredLimits {
-    /// The limits, in the order of their names. Only the system's may be none.
+    /// The limits, in the order of their names. Only the system's may be empty.
     pub limits: Limits,
-    /// When the level was last set, in microseconds. In records of the original, how often.
+    /// When the level was last set, in microseconds. In records of zae-limiter, how often.
     pub config_version: u64,
-    /// What to do when the store does not answer; only the system says so.
+    /// The policy for a store that does not answer; only the system has one.
     pub on_unavailable: Option<OnUnavailable>,
 }
 
@@ -94,7 +127,7 @@ impl<'a> Level<'a> {
         }
     }
 
-    /// The entity and the name of the resource that its limits are stored under, if it is the level of an entity.
+    /// Returns the entity and the resource name of the record, if this is a level of an entity.
     pub(crate) fn entity(self) -> Option<(&'a str, &'a str)> {
         match self {
             Level::System | Level::Resource(_) => None,
@@ -121,7 +154,7 @@ impl<'a> Level<'a> {
 }
 
 impl OnUnavailable {
-    /// The name it has in records.
+    /// Returns the name of the policy in records.
     pub fn name(self) -> &'static str {
         match self {
             OnUnavailable::Block => "block",
@@ -130,7 +163,7 @@ impl OnUnavailable {
         }
     }
 
-    /// The one of this name.
+    /// Returns the policy of a name.
     pub fn from_name(name: &str) -> Option<OnUnavailable> {
         [OnUnavailable::Block, OnUnavailable::Allow, OnUnavailable::Local]
             .into_iter()
@@ -156,7 +189,7 @@ impl fmt::Display for LimitsSource {
     }
 }
 
-/// `entity "user-1", resource "gpt-4"` and the like.
+/// Writes the level, such as `entity "user-1", resource "gpt-4"`.
 impl fmt::Display for Level<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -169,12 +202,12 @@ impl fmt::Display for Level<'_> {
 }
 
 impl StoredLimits {
-    /// Whether it has these limits and no others, in whatever order.
+    /// Returns true if the level has these limits and no others, in any order.
     pub fn has(&self, limits: &Limits) -> bool {
         self.limits.len() == limits.len() && limits.iter().all(|limit| self.limits.contains(limit))
     }
 
-    /// Whether there are limits: a level that has none says nothing about who is admitted.
+    /// Returns true if there are limits: a level without any does not decide about admission.
     pub(crate) fn have_limits(&self) -> bool {
         !self.limits.is_empty()
     }

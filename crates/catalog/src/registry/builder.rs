@@ -10,7 +10,22 @@ use tollgate_store::usage::UsageRetention;
 use super::Registry;
 use crate::{CatalogError, Result, login, name};
 
-/// Settings of a [`Registry`].
+/// The settings of a [`Registry`].
+///
+/// ```
+/// use std::sync::Arc;
+/// use std::time::Duration;
+/// use tollgate_catalog::Registry;
+/// use tollgate_store::Memory;
+///
+/// let registry = Registry::builder(Arc::new(Memory::default()))
+///     .cache_ttl(Duration::from_secs(10))
+///     .audit_retention(None)
+///     .principal("deploy-bot")
+///     .build()?;
+/// assert_eq!(registry.open_or_register("default").wait()?.principal(), "deploy-bot");
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone)]
 #[must_use = "a builder does nothing until it is built"]
 pub struct RegistryBuilder {
@@ -57,39 +72,42 @@ impl RegistryBuilder {
         }
     }
 
-    /// How long what others may have changed is believed; 60 seconds if not said, 0 to read everything every time. A
-    /// store that reports its revision is believed for as long as that stays the same.
+    /// Sets how long cached records are valid that other processes may have changed. By default 60
+    /// seconds; 0 reads every record every time. With a store that reports its revision, records
+    /// are valid as long as the revision stays the same.
     pub fn cache_ttl(self, cache_ttl: Duration) -> RegistryBuilder {
         RegistryBuilder { cache_ttl, ..self }
     }
 
-    /// How many records each catalog remembers; 10,000 if not said, fewer than 2 for none.
+    /// Sets how many records each catalog caches. By default 10,000; fewer than 2 for none.
     pub fn cache_max(self, cache_max: usize) -> RegistryBuilder {
         RegistryBuilder { cache_max, ..self }
     }
 
-    /// How long audit events are kept; 90 days if not said, `None` for ever.
+    /// Sets how long audit events are stored. By default 90 days; `None` for ever.
     pub fn audit_retention(self, audit_retention: Option<Duration>) -> RegistryBuilder {
         RegistryBuilder { audit_retention, ..self }
     }
 
-    /// How long records of usage are kept that a [migration](Registry::migrate) takes over from the original; as
-    /// [`UsageRetention::default`] if not said. For how long others are kept is a setting of the store.
+    /// Sets how long records of usage are stored that a [migration](Registry::migrate) takes over
+    /// from zae-limiter. By default as [`UsageRetention::default`]. For all other usage it is a
+    /// setting of the store.
     pub fn usage_retention(self, usage_retention: UsageRetention) -> RegistryBuilder {
         RegistryBuilder { usage_retention, ..self }
     }
 
-    /// Who makes the changes, for audit events; the user that the program runs as if not said.
+    /// Sets the principal of changes, for audit events. By default it is the user that the program
+    /// runs as.
     pub fn principal(self, principal: impl Into<String>) -> RegistryBuilder {
         RegistryBuilder { principal: principal.into(), ..self }
     }
 
-    /// The registry.
+    /// Builds the registry.
     ///
     /// # Errors
     ///
-    /// [`CatalogError::Name`] for a principal that is not valid, [`CatalogError::Invalid`] for events that would be gone
-    /// at once.
+    /// [`CatalogError::Name`] for an invalid principal, [`CatalogError::Invalid`] for an audit
+    /// retention of zero.
     pub fn build(self) -> Result<Registry> {
         name::PRINCIPAL.check(&self.principal)?;
         if self.audit_retention == Some(Duration::ZERO) {

@@ -1,7 +1,8 @@
-//! Looking for what is wrong: records that cannot be read, and records that contradict each other.
+//! Inspection of all records: records that cannot be read, and records that contradict each other.
 //!
-//! None of this can come about by what this program does. It may by hand, by another program, or by a copy that was made
-//! while others wrote. Others who change records meanwhile may make a record look wrong that is not; look again then.
+//! None of this can result from this program. It may result from manual changes, another program,
+//! or a copy that was made while others wrote. Concurrent changes may make a correct record look
+//! wrong; inspect again then.
 
 use std::collections::BTreeMap;
 
@@ -12,49 +13,65 @@ use super::{Namespace, NamespaceStatus, Registry};
 use crate::limits::read_config;
 use crate::{Catalog, CatalogError, DEFAULT_RESOURCE, Result, keys};
 
-/// Something that is wrong with a record.
+/// A problem of a record. [`Inspection`] has an example.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Finding {
-    /// The name of the namespace that it is in; `None` for the registry itself.
+    /// The name of the namespace; `None` for the registry itself.
     pub namespace: Option<String>,
-    /// What the record is about, such as `entity "user-1"`.
+    /// The subject of the record, such as `entity "user-1"`.
     pub what: String,
     /// What is wrong with it.
     pub problem: String,
 }
 
-/// What was found when everything was looked at.
+/// The result of an inspection.
+///
+/// ```
+/// use std::sync::Arc;
+/// use tollgate_catalog::Registry;
+/// use tollgate_store::Memory;
+///
+/// let registry = Registry::new(Arc::new(Memory::default()));
+/// registry.register("default").wait()?;
+/// let inspection = registry.inspect().wait()?;
+/// for finding in &inspection.findings {
+///     eprintln!("{}: {}", finding.what, finding.problem);
+/// }
+/// assert!(inspection.records > 0 && inspection.findings.is_empty());
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Inspection {
-    /// How many records were looked at.
+    /// How many records were inspected.
     pub records: u64,
-    /// What is wrong.
+    /// The problems.
     pub findings: Vec<Finding>,
 }
 
-/// What the records of a namespace say about each other.
+/// The references between the records of a namespace.
 #[derive(Default)]
 struct CrossReferences {
-    /// The parent of each entity, and how many children it says it has.
+    /// The parent of each entity, and its stored number of children.
     entities: BTreeMap<String, (Option<String>, u64)>,
-    /// For how many entities there are limits, by resource.
+    /// How many entities have limits, by resource.
     entity_limits: BTreeMap<String, u64>,
     /// The resources that have limits.
     resources: Vec<String>,
 }
 
 impl Registry {
-    /// Looks at every record of the registry and of the namespaces in use, and changes nothing.
+    /// Inspects every record of the registry and of the active namespaces, and changes nothing.
     ///
     /// # Cancel safety
     ///
-    /// Nothing is changed, except that a store not used before gets its version.
+    /// It changes nothing, except that an unused store gets its schema version.
     ///
     /// # Errors
     ///
-    /// Records of another version, or the store's. That a record cannot be read is a finding.
+    /// Records of another schema version, or an error of the store. An unreadable record is a
+    /// finding.
     pub fn inspect(&self) -> Reply<'_, Result<Inspection>> {
         Reply::later(async move {
             self.check_version().await?;
@@ -69,7 +86,7 @@ impl Registry {
         })
     }
 
-    /// The namespaces whose records can be read.
+    /// Returns the namespaces whose records can be read.
     async fn registered(&self, prefix: &str, inspection: &mut Inspection) -> Result<Vec<Namespace>> {
         let mut query = Query::prefix(keys::REGISTRY, prefix);
         let mut found = Vec::new();
@@ -107,71 +124,71 @@ fn compare_registered(by_name: &[Namespace], by_id: &[Namespace], inspection: &m
 impl Catalog {
     async fn inspect(&self, inspection: &mut Inspection) -> Result<()> {
         let mut query = Query::prefix(self.namespace_id(), "");
-        let mut ledger = CrossReferences::default();
+        let mut references = CrossReferences::default();
         loop {
             let page = self.backend().find(Index::Namespace, &query).await?;
             inspection.records += page.items.len() as u64;
-            let is_told = |key: &ItemKey| keys::is_entity(key) || is_limits(key);
-            let told: Vec<ItemKey> = page.items.into_iter().filter(is_told).collect();
-            for item in self.get_all(&told).await? {
-                self.note(&item, &mut ledger, inspection);
+            let is_checked = |key: &ItemKey| keys::is_entity(key) || is_limits(key);
+            let checked: Vec<ItemKey> = page.items.into_iter().filter(is_checked).collect();
+            for item in self.get_all(&checked).await? {
+                self.add_references(&item, &mut references, inspection);
             }
             match page.next {
                 Some(next) => query.after = Some(next),
                 None => break,
             }
         }
-        self.compare_families(&ledger, inspection);
-        self.compare_lists(&ledger, inspection).await
+        self.compare_parents(&references, inspection);
+        self.compare_lists(&references, inspection).await
     }
 
-    fn note(&self, item: &Item, ledger: &mut CrossReferences, inspection: &mut Inspection) {
+    fn add_references(&self, item: &Item, references: &mut CrossReferences, inspection: &mut Inspection) {
         if keys::is_entity(&item.key) {
             let id = keys::entity_of(&item.key).unwrap_or_default();
             let children = item.int("children").and_then(|count| u64::try_from(count).ok()).unwrap_or(0);
             let parent = item.text("parent_id").map(str::to_owned);
-            ledger.entities.insert(id.into(), (parent, children));
+            references.entities.insert(id.into(), (parent, children));
             return;
         }
         if let Some(resource) = keys::resource_of(&item.key) {
-            ledger.resources.push(resource.into());
+            references.resources.push(resource.into());
         }
         if let Some(resource) = item.key.sort.strip_prefix(keys::CONFIG_PREFIX) {
-            *ledger.entity_limits.entry(resource.into()).or_default() += 1;
+            *references.entity_limits.entry(resource.into()).or_default() += 1;
         }
         inspection.read(Some(self.namespace_name()), || level_of(&item.key), read_config(item));
     }
 
-    fn compare_families(&self, ledger: &CrossReferences, inspection: &mut Inspection) {
+    fn compare_parents(&self, references: &CrossReferences, inspection: &mut Inspection) {
         let mut children: BTreeMap<&str, u64> = BTreeMap::new();
-        for (id, (parent, _)) in &ledger.entities {
+        for (id, (parent, _)) in &references.entities {
             let Some(parent) = parent else { continue };
             *children.entry(parent).or_default() += 1;
-            if !ledger.entities.contains_key(parent) {
+            if !references.entities.contains_key(parent) {
                 let problem = format!("its parent {parent:?} does not exist");
                 inspection.add(Some(self.namespace_name()), entity(id), problem);
-            } else if ledger.height(id).is_none() {
+            } else if references.height(id).is_none() {
                 let problem = format!("it is below itself, or more than {CHAIN_MAX} entities deep");
                 inspection.add(Some(self.namespace_name()), entity(id), problem);
             }
         }
-        for (id, (_, said)) in &ledger.entities {
-            let there = children.get(id.as_str()).copied().unwrap_or(0);
-            if there != *said {
-                let problem = format!("it says that it has {said} children, and has {there}");
+        for (id, (_, stored)) in &references.entities {
+            let actual = children.get(id.as_str()).copied().unwrap_or(0);
+            if actual != *stored {
+                let problem = format!("it says that it has {stored} children, and has {actual}");
                 inspection.add(Some(self.namespace_name()), entity(id), problem);
             }
         }
     }
 
-    async fn compare_lists(&self, ledger: &CrossReferences, inspection: &mut Inspection) -> Result<()> {
+    async fn compare_lists(&self, references: &CrossReferences, inspection: &mut Inspection) -> Result<()> {
         let listed = self.resources_with_limits().await?;
         let name = Some(self.namespace_name());
-        for resource in ledger.resources.iter().filter(|it| !listed.contains(it)) {
+        for resource in references.resources.iter().filter(|it| !listed.contains(it)) {
             let what = format!("resource {resource:?}");
             inspection.add(name, what, "it has limits, but is not in the list of those that do".into());
         }
-        for resource in listed.iter().filter(|it| !ledger.resources.contains(it)) {
+        for resource in listed.iter().filter(|it| !references.resources.contains(it)) {
             let what = format!("resource {resource:?}");
             inspection.add(name, what, "it is in the list of those that have limits, but has none".into());
         }
@@ -182,11 +199,12 @@ impl Catalog {
             _ => 0,
         };
         let resources =
-            counts.keys().chain(ledger.entity_limits.keys().filter(|it| !counts.contains_key(*it)));
+            counts.keys().chain(references.entity_limits.keys().filter(|it| !counts.contains_key(*it)));
         for resource in resources {
-            let (said, there) = (count(resource), ledger.entity_limits.get(resource).copied().unwrap_or(0));
-            if said != there {
-                let problem = format!("{said} entities are said to have limits for it, and {there} have");
+            let (stored, actual) =
+                (count(resource), references.entity_limits.get(resource).copied().unwrap_or(0));
+            if stored != actual {
+                let problem = format!("{stored} entities are said to have limits for it, and {actual} have");
                 inspection.add(name, format!("resource {resource:?}"), problem);
             }
         }
@@ -203,7 +221,7 @@ fn entity(id: &str) -> String {
     format!("entity {id:?}")
 }
 
-/// What a record of an entity or of limits is about.
+/// Describes the subject of a record of an entity or of limits.
 pub(super) fn named(key: &ItemKey) -> String {
     if keys::is_entity(key) { entity(keys::entity_of(key).unwrap_or_default()) } else { level_of(key) }
 }
@@ -219,7 +237,8 @@ fn level_of(key: &ItemKey) -> String {
 }
 
 impl CrossReferences {
-    /// How many entities there are from this one to the top; `None` if there is no end to it.
+    /// Returns how many entities there are from this one to the root; `None` if there are too many,
+    /// or a cycle.
     fn height(&self, id: &str) -> Option<usize> {
         let (mut height, mut next) = (0, Some(id));
         while let Some(id) = next {
@@ -238,7 +257,7 @@ impl Inspection {
         self.findings.push(Finding { namespace: namespace.map(str::to_owned), what, problem });
     }
 
-    /// What was read, or a finding if it cannot be.
+    /// Returns what was read, or adds a finding if it could not be.
     fn read<T>(
         &mut self,
         namespace: Option<&str>,

@@ -1,20 +1,21 @@
-//! Migrations: from the layout of an earlier version to that of the next.
+//! Migrations from an earlier schema to the next.
 //!
-//! Each can be run again from its beginning, because it may have been interrupted: it writes what is, not how much more.
+//! Each migration can run again from its beginning, because it may have been interrupted: it writes
+//! absolute values, not increments.
 
 use tollgate_store::Reply;
 use tollgate_store::records::{Change, Index, ItemKey, Query, Test, Value, Write};
 
-use super::takeover::Strays;
+use super::takeover::UnindexedKeys;
 use super::version::{SCHEMA, Version};
 use super::{Finding, Namespace, Registry};
 use crate::{CatalogError, Result, keys};
 
-/// A step from one layout to the next.
+/// A step from one schema to the next.
 struct MigrationStep {
-    /// The first layout that it can start from.
+    /// The first schema that it can start from.
     from: Version,
-    /// The layout that it ends with.
+    /// The schema that it ends with.
     to: Version,
     run: for<'a> fn(&'a Registry) -> Reply<'a, Result<u64>>,
 }
@@ -22,40 +23,64 @@ struct MigrationStep {
 const STEPS: [MigrationStep; 1] =
     [MigrationStep { from: Version([0, 0, 0]), to: Version([1, 0, 0]), run: take_over }];
 
-/// What a migration would do, before it is done.
+/// The plan of a migration.
+///
+/// ```
+/// use std::sync::Arc;
+/// use tollgate_catalog::Registry;
+/// use tollgate_store::Memory;
+///
+/// let registry = Registry::new(Arc::new(Memory::default()));
+/// assert_eq!(registry.migration().wait()?, None, "a new store has the current schema");
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct MigrationPlan {
-    /// The layout of the records now.
+    /// The schema of the records now.
     pub from: String,
-    /// The layout afterwards. There is no way back: programs that know the earlier layout only refuse the later one.
+    /// The schema afterwards. There is no way back: programs that know only the earlier schema
+    /// refuse the later one.
     pub to: String,
-    /// What the records say that this program has no form for.
+    /// The settings that this program cannot represent.
     pub lost: Vec<Finding>,
 }
 
-/// A migration that was run.
+/// A migration that was run; [`Registry::migrate`] returns it.
+///
+/// ```
+/// use std::sync::Arc;
+/// use tollgate_catalog::Registry;
+/// use tollgate_store::Memory;
+///
+/// let registry = Registry::new(Arc::new(Memory::default()));
+/// for step in registry.migrate().wait()? {
+///     println!("{} -> {}: {} records", step.from, step.to, step.records);
+/// }
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Migrated {
-    /// The layout before.
+    /// The schema before.
     pub from: String,
-    /// The layout after.
+    /// The schema after.
     pub to: String,
     /// How many records were changed.
     pub records: u64,
 }
 
 impl Registry {
-    /// What [`migrate`](Registry::migrate) would do; `None` if the records have the layout of this program.
+    /// Returns what [`migrate`](Registry::migrate) would do; `None` if the records have the schema
+    /// of this program.
     ///
     /// # Cancel safety
     ///
-    /// Nothing is changed, but that a store no program used before gets its version.
+    /// It changes nothing, except that an unused store gets its schema version.
     ///
     /// # Errors
     ///
-    /// [`TooNew`](CatalogError::TooNew), a record that cannot be read, or the store's.
+    /// [`TooNew`](CatalogError::TooNew), an unreadable record, or an error of the store.
     pub fn migration(&self) -> Reply<'_, Result<Option<MigrationPlan>>> {
         Reply::later(async move {
             let record = self.version().await?;
@@ -66,21 +91,22 @@ impl Registry {
             if found == SCHEMA {
                 return Ok(None);
             }
-            Ok(Some(MigrationPlan { from, to, lost: self.foreign(&self.strays().await?).await?.lost }))
+            Ok(Some(MigrationPlan { from, to, lost: self.foreign(&self.unindexed().await?).await?.lost }))
         })
     }
 
-    /// Brings the records to the layout of this program, and says what was done. No program may change entities or limits
-    /// meanwhile. It cannot be undone.
+    /// Migrates the records to the schema of this program, and returns the steps. No other program
+    /// may change entities or limits meanwhile. It cannot be undone.
     ///
     /// # Cancel safety
     ///
-    /// Cancelled before it is done, part of it is applied; migrate again to go on.
+    /// If it is cancelled, part of the migration is applied; migrate again to continue.
     ///
     /// # Errors
     ///
-    /// [`WouldLose`](CatalogError::WouldLose) if the records say something that this program has no form for: nothing is
-    /// changed then. [`TooNew`](CatalogError::TooNew), a record that cannot be read, or the store's.
+    /// [`WouldLose`](CatalogError::WouldLose) if the records have settings that this program cannot
+    /// represent: then nothing is changed. [`TooNew`](CatalogError::TooNew), an unreadable record,
+    /// or an error of the store.
     pub fn migrate(&self) -> Reply<'_, Result<Vec<Migrated>>> {
         Reply::later(async move {
             match self.migration().await? {
@@ -90,7 +116,8 @@ impl Registry {
         })
     }
 
-    /// As [`migrate`](Registry::migrate), and what the records say that this program has no form for does not hold any more.
+    /// Migrates like [`migrate`](Registry::migrate), and drops the settings that this program
+    /// cannot represent.
     ///
     /// # Cancel safety
     ///
@@ -98,7 +125,7 @@ impl Registry {
     ///
     /// # Errors
     ///
-    /// [`TooNew`](CatalogError::TooNew), a record that cannot be read, or the store's.
+    /// [`TooNew`](CatalogError::TooNew), an unreadable record, or an error of the store.
     pub fn migrate_anyway(&self) -> Reply<'_, Result<Vec<Migrated>>> {
         Reply::later(async move {
             let mut done = Vec::new();
@@ -139,12 +166,14 @@ impl Registry {
         }
     }
 
-    /// Adds what an entity does not say, and says whether there was one.
+    /// Adds the fields that an entity of zae-limiter does not have. Returns false if there is no
+    /// such entity.
     async fn complete_entity(&self, ns: &str, key: ItemKey) -> Result<bool> {
         let Some(item) = self.read(key.clone()).await? else { return Ok(false) };
         let children = self.count_children_of(ns, keys::entity_of(&key).unwrap_or_default()).await?;
         let mut changes = vec![Change::Set("children".into(), children.into())];
-        // A move tests that the entity still has the parent it had, so the record of one without a parent must say so.
+        // A move tests the parent that the entity had, so the record of an entity without a parent
+        // needs the field.
         for (field, value) in [("parent_id", Value::Null), ("cascade", false.into())] {
             if !item.fields.contains_key(field) {
                 changes.push(Change::Set(field.into(), value));
@@ -153,8 +182,8 @@ impl Registry {
         Ok(self.write(&[Write::Change(key, changes, vec![Test::Exists])]).await?.is_ok())
     }
 
-    async fn complete_entities_in(&self, ns: &str, strays: &Strays) -> Result<u64> {
-        let mut walk = strays.walk(self, Query::prefix(ns, keys::entity_partition(ns, "")));
+    async fn complete_entities_in(&self, ns: &str, unindexed: &UnindexedKeys) -> Result<u64> {
+        let mut walk = unindexed.walk(self, Query::prefix(ns, keys::entity_partition(ns, "")));
         let mut changed = 0;
         while let Some(keys) = walk.next().await? {
             for key in keys.into_iter().filter(keys::is_entity) {
@@ -165,17 +194,17 @@ impl Registry {
     }
 }
 
-/// Until 1.0.0 the records were those of the original: an entity did not say how many children it has, and could be deleted
-/// from above them; what is disabled was a field of its limits; usage was in the partition of its entity; records need not be
-/// in an index.
+/// Migrates the records of zae-limiter (schema 0.x). There, an entity has no number of children and
+/// can be deleted from above them; being disabled is a field of the limits; usage is in the
+/// partition of its entity; and records need not be in an index.
 fn take_over(registry: &Registry) -> Reply<'_, Result<u64>> {
     Reply::later(async move {
-        let strays = registry.strays().await?;
-        let mut changed = registry.translate(&registry.foreign(&strays).await?.writes).await?;
+        let unindexed = registry.unindexed().await?;
+        let mut changed = registry.translate(&registry.foreign(&unindexed).await?.writes).await?;
         for Namespace { id, .. } in registry.taken_over().await? {
-            changed += registry.complete_entities_in(&id, &strays).await?;
-            changed += registry.move_usage(&id, &strays).await?;
-            changed += registry.index_strays(&id, &strays).await?;
+            changed += registry.complete_entities_in(&id, &unindexed).await?;
+            changed += registry.move_usage(&id, &unindexed).await?;
+            changed += registry.index_missing(&id, &unindexed).await?;
         }
         Ok(changed)
     })

@@ -1,8 +1,9 @@
-//! The namespaces of a store.
+//! The registry: the namespaces of a store.
 //!
-//! A namespace has a name for people and an id for keys. Two records say so, one found by the name and one by the id.
-//! Deleting takes the first away and marks the second; so the name is free at once, nothing is lost yet, and every
-//! change to the namespace is refused, because each one checks the second record.
+//! A namespace has a name for people and an id for keys. Two records represent it, one by name and
+//! one by id. Deleting it removes the first and marks the second; so the name is free at once,
+//! nothing is lost yet, and every change to the namespace is refused, because each change checks
+//! the second record.
 
 mod builder;
 mod foreign;
@@ -36,7 +37,7 @@ pub use namespace::{Namespace, NamespaceStatus};
 pub use purge::{PurgeProgress, Purged};
 pub use version::VersionRecord;
 
-/// The namespaces of one store. Cloning is cheap.
+/// The registry of one store's namespaces. Cloning is cheap.
 ///
 /// ```
 /// use std::sync::Arc;
@@ -59,17 +60,17 @@ struct RegistryInner {
     backend: Arc<dyn Backend>,
     settings: CatalogSettings,
     ulids: Arc<Ulids>,
-    /// Whether the version of the records was found to be ours.
+    /// True if the schema version of the records was found to be ours.
     version_checked: AtomicBool,
 }
 
 impl Registry {
-    /// The namespaces of a store, with default settings.
+    /// Returns the registry of a store, with default settings.
     pub fn new(backend: Arc<dyn Backend>) -> Registry {
         Registry::with_settings(backend, CatalogSettings::default())
     }
 
-    /// Settings to start from.
+    /// Returns a builder with default settings.
     pub fn builder(backend: Arc<dyn Backend>) -> RegistryBuilder {
         RegistryBuilder::new(backend)
     }
@@ -79,18 +80,18 @@ impl Registry {
         Registry(Arc::new(RegistryInner { backend, settings, ulids, version_checked }))
     }
 
-    /// Opens a namespace that is registered. One that has no secret to seal tokens with, because an earlier version
-    /// registered it, gets one if the store lets this principal write it.
+    /// Opens a registered namespace. One without a secret to seal tokens with, because another
+    /// program registered it, gets one if this principal may write it.
     ///
     /// # Cancel safety
     ///
-    /// Nothing is changed, except that a store not used before gets its version, and a namespace without a secret may
-    /// get one.
+    /// It changes nothing, except that an unused store gets its schema version, and a namespace
+    /// without a secret may get one.
     ///
     /// # Errors
     ///
-    /// [`NamespaceNotFound`](CatalogError::NamespaceNotFound), a name that is not valid, records of another version, or
-    /// the store's.
+    /// [`NamespaceNotFound`](CatalogError::NamespaceNotFound), an invalid name, records of another
+    /// schema version, or an error of the store.
     pub fn open<'a>(&'a self, name: &'a str) -> Reply<'a, Result<Catalog>> {
         Reply::later(async move {
             match self.get(name).await? {
@@ -100,7 +101,7 @@ impl Registry {
         })
     }
 
-    /// Opens a namespace, and registers it first if need be.
+    /// Opens a namespace, and registers it first if it does not exist.
     ///
     /// # Cancel safety
     ///
@@ -108,7 +109,7 @@ impl Registry {
     ///
     /// # Errors
     ///
-    /// A name that is not valid, records of another version, or the store's.
+    /// An invalid name, records of another schema version, or an error of the store.
     pub fn open_or_register<'a>(&'a self, name: &'a str) -> Reply<'a, Result<Catalog>> {
         Reply::later(async move { Ok(self.opened(self.register(name).await?).await) })
     }
@@ -119,16 +120,16 @@ impl Registry {
         catalog
     }
 
-    /// How much is stored of a namespace, be it in use or deleted.
+    /// Returns the counts of a namespace, active or deleted.
     ///
     /// # Cancel safety
     ///
-    /// Nothing is changed.
+    /// It changes nothing.
     ///
     /// # Errors
     ///
-    /// [`NamespaceNotFound`](CatalogError::NamespaceNotFound), an id that is not valid, records of another version, or the
-    /// store's.
+    /// [`NamespaceNotFound`](CatalogError::NamespaceNotFound), an invalid id, records of another
+    /// schema version, or an error of the store.
     pub fn counts<'a>(&'a self, id: &'a str) -> Reply<'a, Result<Counts>> {
         Reply::later(async move { self.catalog(self.by_id(id).await?).counts().await })
     }

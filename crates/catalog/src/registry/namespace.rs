@@ -1,4 +1,4 @@
-//! Namespaces, and the records that say so.
+//! Namespaces, and their records.
 
 use std::fmt;
 
@@ -6,15 +6,26 @@ use tollgate_store::records::{Change, Item, ItemKey, Test, Write};
 
 use crate::{CatalogError, Result, keys};
 
-/// A namespace: it has nothing in common with any other.
+/// A namespace, which shares nothing with any other.
+///
+/// ```
+/// use std::sync::Arc;
+/// use tollgate_catalog::{NamespaceStatus, Registry};
+/// use tollgate_store::Memory;
+///
+/// let registry = Registry::new(Arc::new(Memory::default()));
+/// let namespace = registry.register("default").wait()?;
+/// assert_eq!((&*namespace.name, namespace.status), ("default", NamespaceStatus::Active));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Namespace {
-    /// Its id, under which everything of it is stored.
+    /// The id, under which its buckets and records are stored.
     pub id: String,
-    /// Its name.
+    /// The name.
     pub name: String,
-    /// Whether it is in use.
+    /// The status.
     pub status: NamespaceStatus,
     /// When it was registered, such as `2026-11-15T14:00:00Z`.
     pub created_at: String,
@@ -22,15 +33,21 @@ pub struct Namespace {
     pub deleted_at: Option<String>,
 }
 
-/// Whether a namespace is in use.
+/// The status of a namespace.
+///
+/// ```
+/// use tollgate_catalog::NamespaceStatus;
+///
+/// assert_eq!(NamespaceStatus::Purging.to_string(), "purging");
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum NamespaceStatus {
-    /// In use.
+    /// It is in use.
     Active,
-    /// Deleted, and can be recovered.
+    /// It was deleted, and can be recovered.
     Deleted,
-    /// Being purged, or purged in part.
+    /// It is being purged, or was purged in part.
     Purging,
 }
 
@@ -38,11 +55,11 @@ impl Namespace {
     pub(super) fn of(item: &Item) -> Result<Namespace> {
         let text = |field: &str| item.text(field).map(str::to_owned);
         let of_key = |prefix: &str| item.key.sort.strip_prefix(prefix).map(str::to_owned);
-        let missing = |what: &str| CatalogError::bad_record(&item.key, format!("it says no {what}"));
+        let missing = |what: &str| CatalogError::bad_record(&item.key, format!("it has no {what}"));
         let status = text("status").ok_or_else(|| missing("status"))?;
         let status = NamespaceStatus::from_name(&status)
             .ok_or_else(|| CatalogError::bad_record(&item.key, format!("status is {status:?}")))?;
-        // Others wrote less into a record, because its key says the rest.
+        // Records of other programs have fewer fields, because the key has the rest.
         let id = text("namespace_id").or_else(|| of_key(keys::NSID_PREFIX));
         let name = text("namespace_name").or_else(|| text("namespace"));
         let name = name.or_else(|| of_key(keys::NAMESPACE_PREFIX));
@@ -64,7 +81,8 @@ impl Namespace {
             .with("deleted_at", self.deleted_at.clone())
     }
 
-    /// The write that gives its record by id the status and the time it has here, if it had `from` until now.
+    /// Returns the write that gives the record by id the status and the time of this value, if its
+    /// status was `from`.
     pub(super) fn change_status(&self, from: NamespaceStatus) -> Write {
         let changes = vec![
             Change::Set("status".into(), self.status.name().into()),
@@ -80,7 +98,7 @@ impl Namespace {
 }
 
 impl NamespaceStatus {
-    /// The name it has in records.
+    /// Returns the name of the status in records.
     pub fn name(self) -> &'static str {
         match self {
             NamespaceStatus::Active => "active",

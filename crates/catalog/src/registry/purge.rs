@@ -1,8 +1,8 @@
-//! Purging: everything of a deleted namespace goes, for good.
+//! Purging: the permanent removal of all records and buckets of a deleted namespace.
 //!
-//! Nothing can be added while that happens: every change checks that the namespace is active, and the store makes no
-//! bucket in one that was closed. So a pass finds everything that was written. After an interruption the caller purges
-//! again: the record of the namespace goes last.
+//! Nothing can be added meanwhile: every change checks that the namespace is active, and the store
+//! creates no bucket in a namespace that was closed. So a pass finds everything that was written.
+//! After an interruption the caller purges again: the record of the namespace is deleted last.
 
 use tollgate_store::records::{Index, ItemKey, Query, WRITES_MAX, Write};
 use tollgate_store::{FORGET_MAX, Reply, Scope};
@@ -10,42 +10,58 @@ use tollgate_store::{FORGET_MAX, Reply, Scope};
 use super::{Namespace, NamespaceStatus, Registry};
 use crate::{CatalogError, Result, keys};
 
-/// How often the records are looked for. Indexes may lag behind, so one pass that finds nothing must come last.
+/// How often the records are searched for. Indexes may lag behind, so the last pass must find
+/// nothing.
 const PASSES_MAX: usize = 1_000;
 
-/// How far a purge has come.
+/// The progress of a purge. [`Purged`] has an example.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct PurgeProgress {
-    /// How many buckets are gone.
+    /// How many buckets were removed.
     pub buckets: u64,
-    /// How many records are gone.
+    /// How many records were removed.
     pub records: u64,
 }
 
-/// What a purge removed.
+/// The result of a purge.
+///
+/// ```
+/// use std::sync::Arc;
+/// use tollgate_catalog::{PurgeProgress, Registry};
+/// use tollgate_store::Memory;
+///
+/// let registry = Registry::new(Arc::new(Memory::default()));
+/// registry.register("old").wait()?;
+/// let namespace = registry.delete("old").wait()?;
+/// let report = |progress: PurgeProgress| println!("{} records", progress.records);
+/// let purged = registry.purge(&namespace.id, report).wait()?;
+/// assert_eq!((&*purged.namespace.name, purged.buckets), ("old", 0));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Purged {
-    /// The namespace that is no more.
+    /// The namespace that was purged.
     pub namespace: Namespace,
-    /// How many buckets were removed, by this call.
+    /// How many buckets this call removed.
     pub buckets: u64,
-    /// How many records were removed, by this call.
+    /// How many records this call removed.
     pub records: u64,
 }
 
 impl Registry {
-    /// Removes everything of a namespace that was deleted, for good, and reports to `progress` in between.
+    /// Removes everything of a deleted namespace permanently, and reports to `progress` in between.
     ///
     /// # Cancel safety
     ///
-    /// Cancelled before it is done, part of it is gone; purge it again to go on.
+    /// If it is cancelled, part of the namespace is removed; purge it again to continue.
     ///
     /// # Errors
     ///
-    /// [`NamespaceNotFound`](CatalogError::NamespaceNotFound), [`NamespaceStatus`](CatalogError::NamespaceStatus) if it is
-    /// in use, an id that is not valid, records of another version, or the store's.
+    /// [`NamespaceNotFound`](CatalogError::NamespaceNotFound),
+    /// [`NamespaceStatus`](CatalogError::NamespaceStatus) if it is in use, an invalid id, records
+    /// of another schema version, or an error of the store.
     pub fn purge<'a>(
         &'a self,
         id: &'a str,
@@ -63,7 +79,7 @@ impl Registry {
         })
     }
 
-    /// From now on it cannot be recovered.
+    /// Marks the namespace, which cannot be recovered from now on.
     async fn begin_purge(&self, id: &str) -> Result<Namespace> {
         let mut namespace = self.by_id(id).await?;
         if namespace.status == NamespaceStatus::Deleted {

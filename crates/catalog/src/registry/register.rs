@@ -1,4 +1,4 @@
-//! Registering namespaces, finding, deleting and recovering them.
+//! Registering, finding, deleting and recovering namespaces.
 
 use tollgate_store::Reply;
 use tollgate_store::records::{Query, RecordsError, Test, Write};
@@ -13,11 +13,11 @@ impl Registry {
     ///
     /// # Cancel safety
     ///
-    /// Cancelled before it is done, it is registered whole or not at all.
+    /// If it is cancelled, the namespace is registered completely or not at all.
     ///
     /// # Errors
     ///
-    /// A name that is not valid, records of another version, or the store's.
+    /// An invalid name, records of another schema version, or an error of the store.
     pub fn register<'a>(&'a self, name: &'a str) -> Reply<'a, Result<Namespace>> {
         Reply::later(async move {
             name::NAMESPACE.check(name)?;
@@ -30,7 +30,7 @@ impl Registry {
     ///
     /// # Cancel safety
     ///
-    /// Cancelled before it is done, some may be registered; register them again to go on.
+    /// If it is cancelled, some may be registered; register them again to continue.
     ///
     /// # Errors
     ///
@@ -47,15 +47,15 @@ impl Registry {
         })
     }
 
-    /// The namespaces in use, in the order of their names.
+    /// Returns the active namespaces, in the order of their names.
     ///
     /// # Cancel safety
     ///
-    /// Nothing is changed, except that a store not used before gets its version.
+    /// It changes nothing, except that an unused store gets its schema version.
     ///
     /// # Errors
     ///
-    /// Records of another version, or the store's.
+    /// Records of another schema version, or an error of the store.
     pub fn list(&self) -> Reply<'_, Result<Vec<Namespace>>> {
         Reply::later(async move {
             let all = self.list_records(keys::NAMESPACE_PREFIX).await?;
@@ -63,15 +63,15 @@ impl Registry {
         })
     }
 
-    /// A namespace in use, if there is one of this name.
+    /// Returns the active namespace of a name, if there is one.
     ///
     /// # Cancel safety
     ///
-    /// Nothing is changed, except that a store not used before gets its version.
+    /// It changes nothing, except that an unused store gets its schema version.
     ///
     /// # Errors
     ///
-    /// A name that is not valid, records of another version, or the store's.
+    /// An invalid name, records of another schema version, or an error of the store.
     pub fn get<'a>(&'a self, name: &'a str) -> Reply<'a, Result<Option<Namespace>>> {
         Reply::later(async move {
             name::NAMESPACE.check(name)?;
@@ -80,17 +80,18 @@ impl Registry {
         })
     }
 
-    /// Deletes a namespace: its name is free, and nothing in it can be changed any more. What is stored of it stays until
-    /// it is purged. Answers the namespace as it is now; its id is needed to recover it.
+    /// Deletes a namespace: its name is free, and nothing in it can be changed any more. Its
+    /// records stay until it is purged. Returns the namespace as it is now; its id is needed to
+    /// recover it.
     ///
     /// # Cancel safety
     ///
-    /// Cancelled before it is done, all of it is applied or nothing.
+    /// If it is cancelled, the whole change is applied, or nothing.
     ///
     /// # Errors
     ///
-    /// [`NamespaceNotFound`](CatalogError::NamespaceNotFound), a name that is not valid, records of another version, or the
-    /// store's.
+    /// [`NamespaceNotFound`](CatalogError::NamespaceNotFound), an invalid name, records of another
+    /// schema version, or an error of the store.
     pub fn delete<'a>(&'a self, name: &'a str) -> Reply<'a, Result<Namespace>> {
         Reply::later(async move {
             name::NAMESPACE.check(name)?;
@@ -101,7 +102,7 @@ impl Registry {
                 };
                 namespace.status = NamespaceStatus::Deleted;
                 namespace.deleted_at = Some(self.now_text());
-                // While it is active the name is its own, so one test is enough.
+                // While it is active the name is its own, so one test suffices.
                 let writes = [
                     Write::Delete(keys::namespace_by_name(name), Vec::new()),
                     namespace.change_status(NamespaceStatus::Active),
@@ -114,17 +115,18 @@ impl Registry {
         })
     }
 
-    /// Takes a namespace that was deleted into use again, under its old name.
+    /// Recovers a deleted namespace under its old name.
     ///
     /// # Cancel safety
     ///
-    /// Cancelled before it is done, all of it is applied or nothing.
+    /// If it is cancelled, the whole change is applied, or nothing.
     ///
     /// # Errors
     ///
-    /// [`NamespaceNotFound`](CatalogError::NamespaceNotFound), [`NamespaceStatus`](CatalogError::NamespaceStatus) if it is
-    /// in use or being purged, [`NamespaceTaken`](CatalogError::NamespaceTaken), an id that is not valid, records of another
-    /// version, or the store's.
+    /// [`NamespaceNotFound`](CatalogError::NamespaceNotFound),
+    /// [`NamespaceStatus`](CatalogError::NamespaceStatus) if it is in use or being purged,
+    /// [`NamespaceTaken`](CatalogError::NamespaceTaken), an invalid id, records of another schema
+    /// version, or an error of the store.
     pub fn recover<'a>(&'a self, id: &'a str) -> Reply<'a, Result<Namespace>> {
         Reply::later(async move {
             for _ in 0..ATTEMPTS_MAX {
@@ -150,15 +152,16 @@ impl Registry {
         })
     }
 
-    /// The namespaces that were deleted and not yet purged to the end, in the order of their ids.
+    /// Returns the namespaces that were deleted and not purged completely, in the order of their
+    /// ids.
     ///
     /// # Cancel safety
     ///
-    /// Nothing is changed, except that a store not used before gets its version.
+    /// It changes nothing, except that an unused store gets its schema version.
     ///
     /// # Errors
     ///
-    /// Records of another version, or the store's.
+    /// Records of another schema version, or an error of the store.
     pub fn orphans(&self) -> Reply<'_, Result<Vec<Namespace>>> {
         Reply::later(async move {
             let all = self.list_records(keys::NSID_PREFIX).await?;
@@ -168,8 +171,8 @@ impl Registry {
 
     async fn register_valid(&self, name: &str) -> Result<Namespace> {
         for _ in 0..ATTEMPTS_MAX {
-            if let Some(there) = self.find(name).await? {
-                return Ok(there);
+            if let Some(registered) = self.find(name).await? {
+                return Ok(registered);
             }
             let namespace = Namespace {
                 id: random::namespace_id()?,
@@ -223,11 +226,11 @@ impl Registry {
         }
     }
 
-    /// Makes the writes, or says which test failed.
+    /// Makes the writes. The inner error is the index of the write whose test failed.
     pub(super) async fn write(&self, writes: &[Write]) -> Result<std::result::Result<(), usize>> {
         match self.backend().write(writes).await {
             Ok(()) => Ok(Ok(())),
-            Err(RecordsError::Failed(place)) => Ok(Err(place)),
+            Err(RecordsError::Failed(write)) => Ok(Err(write)),
             Err(error) => Err(error.into()),
         }
     }

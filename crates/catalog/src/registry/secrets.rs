@@ -8,17 +8,17 @@ use crate::token::{self, Secrets};
 use crate::{Result, keys};
 
 impl Registry {
-    /// Makes the secrets of namespaces in use that have none, because an earlier version or another program registered
-    /// them, and says how many it made.
+    /// Creates the secrets of active namespaces that have none, because another program registered
+    /// them, and returns how many it created.
     ///
     /// # Cancel safety
     ///
-    /// Cancelled before it is done, some may be made; make them again to go on.
+    /// If it is cancelled, some may be created; call it again to continue.
     ///
     /// # Errors
     ///
-    /// [`NoSecret`](crate::CatalogError::NoSecret) without permission to write them, records of another version, or the
-    /// store's.
+    /// [`NoSecret`](crate::CatalogError::NoSecret) without permission to write them, records of
+    /// another schema version, or an error of the store.
     pub fn make_secrets(&self) -> Reply<'_, Result<u64>> {
         Reply::later(async move {
             let mut made = 0;
@@ -29,16 +29,17 @@ impl Registry {
         })
     }
 
-    /// The namespace that has sealed a token, deleted or not; `None` if none of this store has. For those who want to say
-    /// why a token was refused: reads the secrets of all namespaces.
+    /// Returns the namespace that has sealed a token, deleted or not; `None` if no namespace of
+    /// this store has. It reads the secrets of all namespaces, and is for error messages that
+    /// explain why a token was refused.
     ///
     /// # Cancel safety
     ///
-    /// Nothing is changed, except that a store not used before gets its version.
+    /// It changes nothing, except that an unused store gets its schema version.
     ///
     /// # Errors
     ///
-    /// Records of another version, or the store's.
+    /// Records of another schema version, or an error of the store.
     pub fn namespace_of_token<'a>(&'a self, token: &'a str) -> Reply<'a, Result<Option<Namespace>>> {
         Reply::later(async move {
             self.check_version().await?;

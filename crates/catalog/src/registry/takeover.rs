@@ -1,8 +1,9 @@
-//! Taking over records of the original: what they say is said in ours, or reported before it is lost.
+//! The takeover of records of zae-limiter: they are translated, or reported before they are lost.
 //!
-//! Records of the original need not be in the index of their namespace: its function for manifests writes limits with one of
-//! the two keys of that index, and no list names them. So they are looked for in the whole store, once; and they get their
-//! places in the indexes and lists last, because an index lags behind and a migration may be run again at once.
+//! Records of zae-limiter need not be in the index of their namespace: its function for manifests
+//! writes limits with one of the two keys of that index, and no list names them. So unindexed
+//! records are searched for in the whole store, once; and they are indexed and listed last, because
+//! an index lags behind and a migration may run again at once.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -18,27 +19,28 @@ use crate::{Result, keys};
 const GETS_MAX: usize = 100;
 
 impl Registry {
-    /// The records that no index of a namespace has.
-    pub(super) async fn strays(&self) -> Result<Strays> {
-        let mut strays = Strays::default();
+    /// Returns the records that are in no index of a namespace.
+    pub(super) async fn unindexed(&self) -> Result<UnindexedKeys> {
+        let mut unindexed = UnindexedKeys::default();
         let mut after = None;
         loop {
             let page = self.backend().unindexed(after).await?;
             for key in page.items {
-                strays.0.entry(key.namespace().to_owned()).or_default().insert(key);
+                unindexed.0.entry(key.namespace().to_owned()).or_default().insert(key);
             }
             after = page.next;
             if after.is_none() {
-                return Ok(strays);
+                return Ok(unindexed);
             }
         }
     }
 
-    /// What the records of all namespaces say that ours say otherwise, or not at all.
-    pub(super) async fn foreign(&self, strays: &Strays) -> Result<Foreign> {
+    /// Returns the settings of all namespaces that this program represents differently, or not at
+    /// all.
+    pub(super) async fn foreign(&self, unindexed: &UnindexedKeys) -> Result<Foreign> {
         let mut all = Foreign::default();
         for namespace in self.taken_over().await? {
-            let found = self.foreign_in(&namespace, strays).await?;
+            let found = self.foreign_in(&namespace, unindexed).await?;
             all.lost.extend(found.lost);
             all.writes.extend(found.writes);
         }
@@ -50,15 +52,15 @@ impl Registry {
         Ok(namespaces.into_iter().filter(|it| it.status != NamespaceStatus::Purging).collect())
     }
 
-    async fn foreign_in(&self, namespace: &Namespace, strays: &Strays) -> Result<Foreign> {
+    async fn foreign_in(&self, namespace: &Namespace, unindexed: &UnindexedKeys) -> Result<Foreign> {
         let mut found = Foreign::default();
-        let mut walk = strays.walk(self, Query::all(namespace.id.as_str()));
+        let mut walk = unindexed.walk(self, Query::all(namespace.id.as_str()));
         while let Some(keys) = walk.next().await? {
-            keys.iter().for_each(|key| found.note_key(&namespace.name, key));
-            let told: Vec<ItemKey> = keys.into_iter().filter(foreign::is_told).collect();
-            for keys in told.chunks(GETS_MAX) {
+            keys.iter().for_each(|key| found.check_key(&namespace.name, key));
+            let checked: Vec<ItemKey> = keys.into_iter().filter(foreign::is_checked).collect();
+            for keys in checked.chunks(GETS_MAX) {
                 let items = self.backend().get_many(keys).await?;
-                items.iter().flatten().for_each(|item| found.note(&namespace.name, item));
+                items.iter().flatten().for_each(|item| found.check(&namespace.name, item));
             }
         }
         let lists = [keys::resources(&namespace.id), keys::entity_config_resources(&namespace.id)];
@@ -68,22 +70,22 @@ impl Registry {
         Ok(found)
     }
 
-    /// Gives the strays of a namespace their places in the indexes, and counts them.
-    pub(super) async fn index_strays(&self, ns: &str, strays: &Strays) -> Result<u64> {
+    /// Indexes the unindexed records of a namespace. Returns how many.
+    pub(super) async fn index_missing(&self, ns: &str, unindexed: &UnindexedKeys) -> Result<u64> {
         let mut changed = 0;
-        for key in strays.of(ns) {
+        for key in unindexed.of(ns) {
             let resource = key.sort.strip_prefix(keys::CONFIG_PREFIX);
-            let place = keys::entity_of(key).zip(resource).map(|(entity, resource)| {
-                Change::Place(Index::Custom, keys::entity_config_place(ns, entity, resource))
+            let index = keys::entity_of(key).zip(resource).map(|(entity, resource)| {
+                Change::Place(Index::Custom, keys::entity_config_index_key(ns, entity, resource))
             });
-            let changes = place.into_iter().collect();
+            let changes = index.into_iter().collect();
             let write = Write::Change(key.clone(), changes, vec![Test::Exists]);
             changed += u64::from(self.write(&[write]).await?.is_ok());
         }
         Ok(changed)
     }
 
-    /// Makes the writes, and counts them. What is gone meanwhile has nothing to say.
+    /// Makes the writes. Returns how many; records that were deleted meanwhile do not count.
     pub(super) async fn translate(&self, writes: &[Write]) -> Result<u64> {
         let mut changed = 0;
         for write in writes {
@@ -92,17 +94,18 @@ impl Registry {
         Ok(changed)
     }
 
-    /// Moves the usage of a namespace to where ours is. The function of the original goes on writing where it was, if it
-    /// still runs; nothing reads that, because ours counts the same calls.
-    pub(super) async fn move_usage(&self, ns: &str, strays: &Strays) -> Result<u64> {
-        let mut walk = strays.walk(self, Query::prefix(ns, keys::entity_partition(ns, "")));
-        let (mut moved, kept) = (0, &self.0.settings.usage_retention);
+    /// Moves the usage of a namespace to the partitions of this program. The function of
+    /// zae-limiter goes on writing to the old ones, if it still runs; they are not read, because
+    /// this program counts the same calls.
+    pub(super) async fn move_usage(&self, ns: &str, unindexed: &UnindexedKeys) -> Result<u64> {
+        let mut walk = unindexed.walk(self, Query::prefix(ns, keys::entity_partition(ns, "")));
+        let (mut moved, retention) = (0, &self.0.settings.usage_retention);
         while let Some(keys) = walk.next().await? {
             let usage = |key: &ItemKey| key.sort.starts_with(keys::USAGE_PREFIX);
             let usage: Vec<ItemKey> = keys.into_iter().filter(usage).collect();
             for keys in usage.chunks(GETS_MAX) {
                 for item in self.backend().get_many(keys).await?.into_iter().flatten() {
-                    let Some(writes) = moved_usage(ns, &item, kept) else { continue };
+                    let Some(writes) = moved_usage(ns, &item, retention) else { continue };
                     moved += u64::from(self.write(&writes).await?.is_ok());
                 }
             }
@@ -111,41 +114,42 @@ impl Registry {
     }
 }
 
-/// The keys of records that no index of a namespace has, by namespace.
+/// The keys of records that are in no index of a namespace, by namespace.
 #[derive(Default)]
-pub(super) struct Strays(BTreeMap<String, BTreeSet<ItemKey>>);
+pub(super) struct UnindexedKeys(BTreeMap<String, BTreeSet<ItemKey>>);
 
-impl Strays {
+impl UnindexedKeys {
     fn of(&self, ns: &str) -> impl Iterator<Item = &ItemKey> {
         self.0.get(ns).into_iter().flatten()
     }
 
-    /// Every key that a query in [`Index::Namespace`] should find.
+    /// Returns every key that a query in [`Index::Namespace`] should find.
     pub(super) fn walk<'a>(&'a self, registry: &'a Registry, query: Query) -> NamespaceKeys<'a> {
-        NamespaceKeys { registry, strays: self, query: Some(query) }
+        NamespaceKeys { registry, unindexed: self, query: Some(query) }
     }
 }
 
-/// The keys of a namespace, page by page: those that its index has, and with the first of them the strays.
+/// The keys of a namespace, page by page: the indexed ones, and with the first page the unindexed
+/// ones.
 pub(super) struct NamespaceKeys<'a> {
     registry: &'a Registry,
-    strays: &'a Strays,
-    /// What is left to ask the index.
+    unindexed: &'a UnindexedKeys,
+    /// The query for the next page.
     query: Option<Query>,
 }
 
 impl NamespaceKeys<'_> {
-    /// The next page; `None` at the end. Each key comes once.
+    /// Returns the next page; `None` at the end. Each key comes once.
     pub(super) async fn next(&mut self) -> Result<Option<Vec<ItemKey>>> {
         let Some(query) = &mut self.query else { return Ok(None) };
-        let strays = self.strays.0.get(&query.partition);
+        let unindexed = self.unindexed.0.get(&query.partition);
         let is_first = query.after.is_none();
         let page = self.registry.backend().find(Index::Namespace, query).await?;
-        let is_indexed = |key: &ItemKey| strays.is_none_or(|strays| !strays.contains(key));
+        let is_indexed = |key: &ItemKey| unindexed.is_none_or(|unindexed| !unindexed.contains(key));
         let mut keys: Vec<ItemKey> = page.items.into_iter().filter(is_indexed).collect();
         if is_first {
             let asked = |key: &&ItemKey| key.partition.starts_with(&query.prefix);
-            keys.extend(strays.into_iter().flatten().filter(asked).cloned());
+            keys.extend(unindexed.into_iter().flatten().filter(asked).cloned());
         }
         match page.next {
             Some(next) => query.after = Some(next),
@@ -155,8 +159,9 @@ impl NamespaceKeys<'_> {
     }
 }
 
-/// The writes that move a record of usage. Should it be counted on in between, it is moved when this is run again.
-fn moved_usage(ns: &str, item: &Item, kept: &UsageRetention) -> Option<Vec<Write>> {
+/// Returns the writes that move a record of usage. If it is counted on in between, the next
+/// migration moves it.
+fn moved_usage(ns: &str, item: &Item, retention: &UsageRetention) -> Option<Vec<Write>> {
     let entity = keys::entity_of(&item.key)?;
     let (resource, name) = (item.text("resource")?, item.text("window")?);
     let window = Window::ALL.into_iter().find(|window| window.name() == name)?;
@@ -169,13 +174,13 @@ fn moved_usage(ns: &str, item: &Item, kept: &UsageRetention) -> Option<Vec<Write
         text("window", window.name()),
         text("window_start", &begun),
         Change::Place(Index::Resource, usage_place(ns, entity, resource, window, &begun)),
-        Change::Expire(kept.expiry(window, start)),
+        Change::Expire(retention.expiry(window, start)),
     ];
     changes.extend(foreign::sums(&item.fields));
     let same = item.fields.get("total_events").map(|events| Test::Is("total_events".into(), events.clone()));
-    let there = same.unwrap_or(Test::Exists);
+    let unchanged = same.unwrap_or(Test::Exists);
     let key = usage_key(ns, entity, resource, window, &begun);
-    Some(vec![Write::Delete(item.key.clone(), vec![there]), Write::Change(key, changes, Vec::new())])
+    Some(vec![Write::Delete(item.key.clone(), vec![unchanged]), Write::Change(key, changes, Vec::new())])
 }
 
 #[cfg(test)]
@@ -185,17 +190,17 @@ mod tests {
     use super::*;
 
     #[test]
-    fn usage_that_is_moved_is_kept_for_as_long_as_the_setting_says() {
-        let kept = UsageRetention::new(Span::from_secs(10 * 86_400), None, None);
+    fn moved_usage_expires_by_the_retention_setting() {
+        let retention = UsageRetention::new(Span::from_secs(10 * 86_400), None, None);
         let (start, begun) = (Tick::from_secs(1_772_323_200), "2026-03-01T00:00:00Z");
         for window in Window::ALL {
             let sort = format!("{}gpt-4#{}#{begun}", keys::USAGE_PREFIX, window.name());
             let mut item = Item::new(ItemKey::new(keys::entity_partition("ns", "user"), sort));
             let fields = [("resource", "gpt-4"), ("window", window.name()), ("window_start", begun)];
             item.fields.extend(fields.map(|(name, text)| (name.into(), Value::Text(text.into()))));
-            let writes = moved_usage("ns", &item, &kept).expect("it is a record of usage");
+            let writes = moved_usage("ns", &item, &retention).expect("it is a record of usage");
             let moved = writes[1].applied(None).expect("it is written");
-            assert_eq!(moved.expires, kept.expiry(window, start), "{window:?}");
+            assert_eq!(moved.expires, retention.expiry(window, start), "{window:?}");
         }
     }
 }

@@ -1,4 +1,4 @@
-//! The version of the records: who may read and write them.
+//! The schema version of the records, which decides whether this program may use them.
 
 use std::fmt;
 use std::sync::atomic::Ordering;
@@ -9,29 +9,40 @@ use tollgate_store::records::{Item, Test, Write};
 use super::Registry;
 use crate::{CatalogError, Result, keys};
 
-/// The layout of records that this program reads and writes.
+/// The schema of the records that this program reads and writes.
 pub(super) const SCHEMA: Version = Version([1, 0, 0]);
 
-/// The least version of this program that can work with these records.
+/// The earliest version of this program that can use these records.
 const CLIENT_MIN: &str = "0.1.0";
 
-/// The field that says it. The original has one for its own versions, `client_min_version`, which is left alone.
+/// The field with that version. zae-limiter has one for its own versions, `client_min_version`,
+/// which is left alone.
 const CLIENT_MIN_FIELD: &str = "tollgate_min_version";
 
 /// The version of this program.
 const CLIENT: &str = env!("CARGO_PKG_VERSION");
 
-/// Which version the records have, and who made it so.
+/// The schema version of the records.
+///
+/// ```
+/// use std::sync::Arc;
+/// use tollgate_catalog::Registry;
+/// use tollgate_store::Memory;
+///
+/// let version = Registry::new(Arc::new(Memory::default())).version().wait()?;
+/// assert_eq!(version.schema_version, "1.0.0");
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct VersionRecord {
-    /// The layout of the records.
+    /// The schema of the records.
     pub schema_version: String,
-    /// The least version of this program that can work with them.
+    /// The earliest version of this program that can use them.
     pub client_min_version: String,
-    /// When the layout was last changed, such as `2026-11-15T14:00:00Z`.
+    /// When the schema was last changed, such as `2026-11-15T14:00:00Z`.
     pub updated_at: String,
-    /// Who changed it.
+    /// The principal that changed it.
     pub updated_by: String,
 }
 
@@ -40,29 +51,30 @@ pub struct VersionRecord {
 pub(super) struct Version(pub(super) [u32; 3]);
 
 impl Registry {
-    /// Returns the version of the records. A store that was not used before gets that of this program.
+    /// Returns the schema version of the records. An unused store gets that of this program.
     ///
     /// # Cancel safety
     ///
-    /// Cancelled before it is done, the version may be written or not.
+    /// If it is cancelled, the version may be written or not.
     ///
     /// # Errors
     ///
-    /// A record that cannot be read, or the store's. That the version is another one is no error here.
+    /// An unreadable record, or an error of the store. Another version is not an error here.
     pub fn version(&self) -> Reply<'_, Result<VersionRecord>> {
         Reply::later(async move {
-            if let Some(there) = self.read(keys::schema_version()).await? {
-                return VersionRecord::of(&there);
+            if let Some(stored) = self.read(keys::schema_version()).await? {
+                return VersionRecord::of(&stored);
             }
             let first = self.version_item(SCHEMA);
             let written = self.write(&[Write::Put(first.clone(), vec![Test::Absent])]).await?;
             // If another process was faster, the version that it wrote holds.
-            let there = if written.is_ok() { None } else { self.read(keys::schema_version()).await? };
-            VersionRecord::of(&there.unwrap_or(first))
+            let stored = if written.is_ok() { None } else { self.read(keys::schema_version()).await? };
+            VersionRecord::of(&stored.unwrap_or(first))
         })
     }
 
-    /// Refuses records of another version than that of this program, until it has been seen once.
+    /// Returns an error for records of another schema version than that of this program, until the
+    /// check has passed once.
     pub(super) async fn check_version(&self) -> Result<()> {
         if self.0.version_checked.load(Ordering::Acquire) {
             return Ok(());
@@ -113,7 +125,7 @@ impl VersionRecord {
 }
 
 impl Version {
-    /// Up to three numbers; those that are missing are 0.
+    /// Parses up to three numbers; missing ones are 0.
     pub(super) fn parse(text: &str) -> Option<Version> {
         let mut numbers = [0; 3];
         let mut parts = text.split('.');

@@ -1,27 +1,31 @@
-//! A shared limit set as a record: its revision, its limits as text, and what was said last about each name.
+//! The record of a shared limit set: its revision, its limits as text, and the last statement about
+//! each name.
 
 use std::collections::BTreeMap;
 
 use tollgate_core::{Calendar, Limits, Resets};
 use tollgate_store::records::{Fields, Item, Test, Value, Write};
 
-use super::{LastStatement, SharedSet, StatedHow};
+use super::{LastStatement, SharedSet, StatementKind};
 use crate::{CatalogError, Result};
 
 const REVISION: &str = "revision";
 const LIMITS: &str = "limits";
-const SAID: &str = "said";
+const STATEMENTS: &str = "said";
 
-const WORDS: [(StatedHow, &str); 3] =
-    [(StatedHow::Opened, "opened"), (StatedHow::Replaced, "replaced"), (StatedHow::Removed, "removed")];
+const KIND_NAMES: [(StatementKind, &str); 3] = [
+    (StatementKind::Opened, "opened"),
+    (StatementKind::Replaced, "replaced"),
+    (StatementKind::Removed, "removed"),
+];
 
 impl SharedSet {
-    /// The set that a record says, if there is one. `named` are the limits that the reader names itself: they may have
-    /// calendars that only their program knows.
+    /// Reads the set of a record, if there is one. `named` are the limits of the reader, which may
+    /// have calendars that only its program knows.
     ///
     /// # Errors
     ///
-    /// [`CatalogError::BadRecord`] for a record that says something else.
+    /// [`CatalogError::BadRecord`] for a record that is not a shared set.
     pub fn read(&self, item: Option<&Item>, named: &Limits) -> Result<SharedSet> {
         let Some(item) = item else { return Ok(SharedSet::empty(self.key.clone())) };
         let bad = |why: String| CatalogError::bad_record(&item.key, why);
@@ -30,12 +34,11 @@ impl SharedSet {
         let text = item.text(LIMITS).ok_or_else(|| bad("it has no limits".into()))?;
         let limits =
             Limits::from_text(text, &|text| calendar(named, text)).map_err(|why| bad(why.to_string()))?;
-        let said =
-            said_from(item).ok_or_else(|| bad("it does not say which versions its limits are of".into()))?;
-        Ok(SharedSet { key: self.key.clone(), revision, limits, said })
+        let statements = statements_of(item).ok_or_else(|| bad("it has no versions of its limits".into()))?;
+        Ok(SharedSet { key: self.key.clone(), revision, limits, statements })
     }
 
-    /// The set that a record says, for a reader that names no limits itself.
+    /// Reads the set of a record, for a reader without limits of its own.
     ///
     /// # Errors
     ///
@@ -45,7 +48,7 @@ impl SharedSet {
         none.read(Some(item), &none.limits)
     }
 
-    /// Writes the set, if it is still as it was `before`.
+    /// Returns the write of the set on condition that the record is still that of `before`.
     pub fn write_after(&self, before: &SharedSet) -> Write {
         let test = match before.revision {
             0 => Test::Absent,
@@ -55,13 +58,15 @@ impl SharedSet {
     }
 
     fn item(&self) -> Item {
-        let words = |said: &LastStatement| {
-            let word = WORDS.iter().find(|(how, _)| *how == said.how).map_or("", |(_, word)| *word);
-            Value::from(format!("{} {word}", said.version))
+        let encode = |statement: &LastStatement| {
+            let kind =
+                KIND_NAMES.iter().find(|(kind, _)| *kind == statement.kind).map_or("", |(_, name)| *name);
+            Value::from(format!("{} {kind}", statement.version))
         };
-        let said: Fields = self.said.iter().map(|(name, said)| (name.clone(), words(said))).collect();
+        let statements: Fields =
+            self.statements.iter().map(|(name, statement)| (name.clone(), encode(statement))).collect();
         let item = Item::new(self.key.clone()).with(REVISION, number(self.revision));
-        item.with(LIMITS, self.limits.to_text()).with(SAID, said)
+        item.with(LIMITS, self.limits.to_text()).with(STATEMENTS, statements)
     }
 }
 
@@ -77,15 +82,15 @@ fn calendar(named: &Limits, text: &str) -> Option<Calendar> {
     own.or_else(|| tollgate_calendar::parse(text).ok())
 }
 
-fn said_from(item: &Item) -> Option<BTreeMap<String, LastStatement>> {
-    let Some(Value::Map(fields)) = item.fields.get(SAID) else { return None };
-    let said = |value: &Value| {
+fn statements_of(item: &Item) -> Option<BTreeMap<String, LastStatement>> {
+    let Some(Value::Map(fields)) = item.fields.get(STATEMENTS) else { return None };
+    let decode = |value: &Value| {
         let Value::Text(text) = value else { return None };
-        let (version, word) = text.split_once(' ')?;
-        let (how, _) = WORDS.iter().find(|(_, known)| *known == word)?;
-        Some(LastStatement { version: version.parse().ok()?, how: *how })
+        let (version, name) = text.split_once(' ')?;
+        let (kind, _) = KIND_NAMES.iter().find(|(_, known)| *known == name)?;
+        Some(LastStatement { version: version.parse().ok()?, kind: *kind })
     };
-    fields.iter().map(|(name, value)| Some((name.clone(), said(value)?))).collect()
+    fields.iter().map(|(name, value)| Some((name.clone(), decode(value)?))).collect()
 }
 
 #[cfg(test)]
@@ -96,7 +101,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_record_is_read_as_it_was_written_and_nothing_else_is_taken_for_one() {
+    fn a_record_is_read_as_it_was_written_and_other_records_are_refused() {
         let limits = Limits::new([
             Limit::per_day("rpd", 10),
             Limit::resource("slots", 2),
@@ -113,7 +118,7 @@ mod tests {
         assert_eq!(set.read(None, &limits), Ok(none));
         assert_eq!(SharedSet::of_record(&item).map(|read| read.name().to_owned()), Ok("a/b".into()));
         assert_eq!(SharedSet::of_record(&item), Ok(set.clone()));
-        for field in [REVISION, LIMITS, SAID] {
+        for field in [REVISION, LIMITS, STATEMENTS] {
             let mut broken = item.clone();
             broken.fields.insert(field.into(), Value::from("x"));
             assert!(set.read(Some(&broken), &limits).is_err(), "{field}");

@@ -1,9 +1,9 @@
-//! Tokens: texts that a namespace has sealed, so that what comes back from outside is what was given out.
+//! Tokens: texts that a namespace has sealed, so that it can verify them when they come back.
 //!
-//! A token is `tgl1.PAYLOAD.SEAL`, where the seal is the first half of an HMAC-SHA256 of all that stands before it. The
-//! secret is a record of the namespace, in a partition of its own, so that every process that may read it can verify
-//! what another has sealed, and no other process can seal. It is read when the first token is sealed or verified, and
-//! believed for as long as other records are.
+//! A token is `tgl1.PAYLOAD.SEAL`, where the seal is the first half of an HMAC-SHA256 of everything
+//! before it. The secret is a record of the namespace, in a partition of its own, so that every
+//! process that may read it can verify what another has sealed, and no other process can seal. It
+//! is read when the first token is sealed or verified, and cached as long as other records are.
 
 mod seal;
 mod secret;
@@ -28,17 +28,18 @@ use seal::Sealed;
 pub(crate) struct CachedSecrets(Mutex<Option<(CacheEpoch, Arc<Secrets>)>>);
 
 impl Catalog {
-    /// Seals a text: the token that is answered can be [unsealed](Catalog::unseal) by every process that may read the
-    /// secret of the namespace, and made by no other. What it says is not hidden.
+    /// Seals a text. Every process that may read the secret of the namespace can
+    /// [unseal](Catalog::unseal) the token, and no other process can create one. The text is not
+    /// encrypted.
     ///
     /// # Cancel safety
     ///
-    /// Nothing is changed, but that a namespace without a secret may get one.
+    /// It changes nothing, except that a namespace without a secret may get one.
     ///
     /// # Errors
     ///
-    /// [`NoSecret`](CatalogError::NoSecret), [`Invalid`](CatalogError::Invalid) for a token longer than
-    /// [`TOKEN_BYTES_MAX`], a namespace that is gone, or the store's.
+    /// [`NoSecret`](CatalogError::NoSecret), [`Invalid`](CatalogError::Invalid) for a token longer
+    /// than [`TOKEN_BYTES_MAX`], a deleted namespace, or an error of the store.
     pub fn seal<'a>(&'a self, payload: &'a str) -> Reply<'a, Result<String>> {
         Reply::later(async move {
             let secrets = match self.known_secrets() {
@@ -54,16 +55,16 @@ impl Catalog {
         })
     }
 
-    /// The text that was sealed. The seal is verified before anything of the text is looked at.
+    /// Returns the text that was sealed. The seal is verified before the text is decoded.
     ///
     /// # Cancel safety
     ///
-    /// Nothing is changed, but that a namespace without a secret may get one.
+    /// It changes nothing, except that a namespace without a secret may get one.
     ///
     /// # Errors
     ///
     /// [`NotAToken`](CatalogError::NotAToken), [`TokenRefused`](CatalogError::TokenRefused),
-    /// [`NoSecret`](CatalogError::NoSecret), a namespace that is gone, or the store's.
+    /// [`NoSecret`](CatalogError::NoSecret), a deleted namespace, or an error of the store.
     pub fn unseal<'a>(&'a self, token: &'a str) -> Reply<'a, Result<String>> {
         Reply::later(async move {
             let sealed = Sealed::parse(token).map_err(CatalogError::NotAToken)?;
@@ -76,21 +77,21 @@ impl Catalog {
         })
     }
 
-    /// Makes a new secret, and answers its version. Tokens that were sealed with the one before stay valid until the
-    /// next rotation; those that are older are refused from now on.
+    /// Creates a new secret, and returns its version. Tokens that were sealed with the previous one
+    /// stay valid until the next rotation; older ones are refused from now on.
     ///
-    /// Processes that have read the secret before go on sealing with it until they read it again, which takes them no
-    /// longer than the [time that records are believed](crate::RegistryBuilder::cache_ttl). Rotate twice within that time
-    /// only to refuse what they seal.
+    /// Processes that have read the secret before go on sealing with it until they read it again,
+    /// which takes no longer than the [cache's time to live](crate::RegistryBuilder::cache_ttl).
+    /// Rotate twice within that time only to refuse what they seal.
     ///
     /// # Cancel safety
     ///
-    /// Cancelled before it is done, all of it is applied or nothing.
+    /// If it is cancelled, the whole change is applied, or nothing.
     ///
     /// # Errors
     ///
-    /// [`Contended`](CatalogError::Contended) if another process rotated it at the same time: then it was rotated once.
-    /// A namespace that is gone, or the store's.
+    /// [`Contended`](CatalogError::Contended) if another process rotated it at the same time: then
+    /// it was rotated once. A deleted namespace, or an error of the store.
     pub fn rotate_secret(&self) -> Reply<'_, Result<u64>> {
         Reply::later(async move {
             let key = keys::secret(self.namespace_id());
@@ -110,13 +111,14 @@ impl Catalog {
         })
     }
 
-    /// Reads the secret or makes a missing one, if that is possible. Most callers that open a namespace seal nothing,
-    /// so a principal that may neither read nor make a secret gets the error only when it needs one.
+    /// Reads the secret or creates a missing one, if possible. Most callers that open a namespace
+    /// seal nothing, so a principal that may neither read nor create a secret gets the error only
+    /// when it needs one.
     pub(crate) async fn prepare_secrets(&self) {
         drop(self.read_or_make_secrets().await);
     }
 
-    /// Makes the secret of a namespace that has none, and says whether it did.
+    /// Creates the secret of a namespace that has none. Returns true if it did.
     pub(crate) async fn make_missing_secrets(&self) -> Result<bool> {
         if self.read_secrets().await?.is_some() {
             return Ok(false);
@@ -124,11 +126,11 @@ impl Catalog {
         self.make_secrets().await.map(|_| true)
     }
 
-    /// What was read before, if it is still believed.
+    /// Returns the cached secrets, if they are still valid.
     fn known_secrets(&self) -> Option<Arc<Secrets>> {
-        let (moment, secrets) = self.shared().secrets.0.lock().clone()?;
+        let (epoch, secrets) = self.shared().secrets.0.lock().clone()?;
         let (revision, cache) = (self.backend().revision(), &self.shared().cache);
-        cache.holds(&moment, moment.expires, revision, self.now()).then_some(secrets)
+        cache.holds(&epoch, epoch.expires, revision, self.now()).then_some(secrets)
     }
 
     async fn read_or_make_secrets(&self) -> Result<Arc<Secrets>> {
@@ -139,18 +141,19 @@ impl Catalog {
     }
 
     async fn read_secrets(&self) -> Result<Option<Arc<Secrets>>> {
-        let moment = self.shared().cache.moment(self.backend().revision(), self.now());
+        let epoch = self.shared().cache.epoch(self.backend().revision(), self.now());
         let Some(item) = self.get(keys::secret(self.namespace_id())).await? else { return Ok(None) };
         let secrets = Arc::new(Secrets::of(&item)?);
-        *self.shared().secrets.0.lock() = Some((moment, Arc::clone(&secrets)));
+        *self.shared().secrets.0.lock() = Some((epoch, Arc::clone(&secrets)));
         Ok(Some(secrets))
     }
 
     async fn make_secrets(&self) -> Result<Arc<Secrets>> {
         let first = Secrets::first()?;
         let item = first.item(keys::secret(self.namespace_id()), tollgate_store::usage::iso(self.now()));
-        match self.write_unheard(Write::Put(item, vec![Test::Absent])).await {
-            // Read it again in either case: the stored secret is the one that holds, whichever process made it.
+        match self.write_without_notification(Write::Put(item, vec![Test::Absent])).await {
+            // It is read again in either case: the stored secret is the one that holds, whichever
+            // process created it.
             Ok(Commit::Done | Commit::Failed(_)) => self.read_secrets().await?.ok_or_else(|| {
                 CatalogError::Contended(format!("the secret of namespace {}", self.namespace_name()))
             }),
@@ -162,7 +165,7 @@ impl Catalog {
     }
 }
 
-/// Whether a token is one that these secrets of a namespace have sealed.
+/// Returns true if these secrets of a namespace have sealed a token.
 pub(crate) fn is_sealed_by(token: &str, namespace: &str, secrets: &Secrets) -> bool {
     Sealed::parse(token).is_ok_and(|sealed| sealed.is_of(namespace, secrets))
 }

@@ -1,4 +1,4 @@
-//! Seals: the text of a token, and whether a secret made it.
+//! Seals: the encoding of a token, and its verification.
 
 use hmac::{Hmac, KeyInit, Mac};
 use sha2::Sha256;
@@ -6,32 +6,32 @@ use sha2::Sha256;
 use super::secret::{Secret, Secrets};
 use crate::base64url;
 
-/// What a token of this form begins with.
+/// The prefix of a token of this format.
 const FORM: &str = "tgl1.";
 
 /// How many bytes of the HMAC a token carries.
 const SEAL_BYTES: usize = 16;
 
-/// How long a token may be, in bytes.
+/// The longest token, in bytes.
 pub const TOKEN_BYTES_MAX: usize = 1 << 20;
 
-/// A token in its parts. Nothing of its payload was looked at yet.
+/// A token in its parts. Its payload is not decoded yet.
 pub(super) struct Sealed<'t> {
-    /// What the seal is over: all of the token but the seal.
+    /// The text that the seal signs: the token without the seal.
     signed: &'t str,
     payload: &'t str,
     seal: Vec<u8>,
 }
 
-/// The token of a payload: `tgl1.`, the payload, `.` and the seal, both in base64url.
+/// Returns the token of a payload: `tgl1.`, the payload, `.` and the seal, both in base64url.
 pub(super) fn seal(namespace: &str, secrets: &Secrets, payload: &str) -> String {
     let signed = format!("{FORM}{}", base64url::encode(payload.as_bytes()));
     let code = code(&secrets.current, namespace, &signed).finalize().into_bytes();
     format!("{signed}.{}", base64url::encode(&code[..SEAL_BYTES]))
 }
 
-/// The code of a text under a secret. The namespace is part of it, so that a secret that was copied to another
-/// namespace seals nothing there.
+/// Returns the HMAC of a text under a secret. The namespace is part of it, so that a secret that
+/// was copied to another namespace seals nothing there.
 fn code(secret: &Secret, namespace: &str, signed: &str) -> Hmac<Sha256> {
     let code = Hmac::<Sha256>::new_from_slice(secret.bytes()).expect("HMAC takes keys of any length");
     // No id of a namespace has a line break.
@@ -39,7 +39,7 @@ fn code(secret: &Secret, namespace: &str, signed: &str) -> Hmac<Sha256> {
 }
 
 impl<'t> Sealed<'t> {
-    /// Takes a token apart; otherwise says why the text is no token.
+    /// Splits a token, or returns why the text is not one.
     pub(super) fn parse(text: &'t str) -> Result<Sealed<'t>, &'static str> {
         if text.len() > TOKEN_BYTES_MAX {
             return Err("it is too long");
@@ -51,7 +51,8 @@ impl<'t> Sealed<'t> {
         Ok(Sealed { signed: &text[..FORM.len() + payload.len()], payload, seal })
     }
 
-    /// Whether one of the secrets of the namespace sealed it. Takes the same time wherever a seal differs.
+    /// Returns true if one of the secrets of the namespace sealed it. It takes the same time
+    /// wherever a seal differs.
     pub(super) fn is_of(&self, namespace: &str, secrets: &Secrets) -> bool {
         let is_of =
             |secret: &Secret| code(secret, namespace, self.signed).verify_truncated_left(&self.seal).is_ok();
@@ -59,10 +60,10 @@ impl<'t> Sealed<'t> {
         current | previous
     }
 
-    /// The payload. To be asked for once the seal was verified.
+    /// Decodes the payload. The seal must have been verified.
     pub(super) fn payload(&self) -> Result<String, &'static str> {
-        let bytes = base64url::decode(self.payload).ok_or("its payload is no base64url")?;
-        String::from_utf8(bytes).map_err(|_| "its payload is no text")
+        let bytes = base64url::decode(self.payload).ok_or("its payload is not base64url")?;
+        String::from_utf8(bytes).map_err(|_| "its payload is not UTF-8")
     }
 }
 
@@ -70,7 +71,7 @@ impl<'t> Sealed<'t> {
 mod tests {
     use super::*;
 
-    /// The secrets 0, 1, 2, … 31 and, before it, 32 bytes of 7.
+    /// Returns the secrets 0, 1, 2, … 31 and, as the previous one, 32 bytes of 7.
     fn secrets() -> Secrets {
         let text = |bytes: [u8; 32]| base64url::encode(&bytes);
         let item = tollgate_store::records::Item::new(crate::keys::secret("ns"))
@@ -82,7 +83,7 @@ mod tests {
 
     #[test]
     fn the_text_of_a_token_stays_the_same() {
-        // Worked out with another implementation of HMAC-SHA256.
+        // Computed with another implementation of HMAC-SHA256.
         let token = "tgl1.cGF5bG9hZA.Z-f7Y5UfZdLNktt9ofqkkA";
         assert_eq!(seal("ns", &secrets(), "payload"), token);
         let sealed = Sealed::parse(token).unwrap();
@@ -100,13 +101,13 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_token_is_told_apart() {
+    fn texts_that_are_not_tokens_are_refused() {
         let token = seal("ns", &secrets(), "payload");
         let long = format!("tgl1.{}.x", "A".repeat(TOKEN_BYTES_MAX));
         for bad in ["", "tgl1", "tgl1.", "tgl2.YQ.YQ", "tgl1.YQ", "tgl1.YQ.", "tgl1.YQ.YQ", &long] {
             assert!(Sealed::parse(bad).is_err(), "{:.20}", bad);
         }
-        // A dot, or anything, behind the seal.
+        // Text behind the seal.
         assert!(Sealed::parse(&format!("{token}.")).is_err() && Sealed::parse(&format!("{token}A")).is_err());
     }
 }

@@ -1,4 +1,4 @@
-//! Secrets of a namespace: what its tokens are sealed with, and the record that keeps them.
+//! The secrets of a namespace, which seal its tokens, and their record.
 
 use std::fmt;
 
@@ -9,12 +9,12 @@ use crate::{CatalogError, Result, base64url, random};
 /// How many random bytes a secret has.
 const SECRET_BYTES: usize = 32;
 
-/// What a seal is made with. `Debug` does not show it.
+/// A secret that seals tokens. `Debug` does not show it.
 #[derive(Clone, PartialEq, Eq)]
 pub(crate) struct Secret([u8; SECRET_BYTES]);
 
-/// The secrets that are valid: tokens are sealed with the current one and verified with both, so that a rotation
-/// leaves the tokens that are on their way valid until the next.
+/// The valid secrets: tokens are sealed with the current one and verified with both, so that tokens
+/// which were sealed before a rotation stay valid until the next.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Secrets {
     pub(super) current: Secret,
@@ -48,18 +48,19 @@ impl fmt::Debug for Secret {
 }
 
 impl Secrets {
-    /// The secrets of a namespace that has had none.
+    /// Returns the first secrets of a namespace.
     pub(crate) fn first() -> Result<Secrets> {
         Ok(Secrets { current: Secret::random()?, previous: None, version: 1 })
     }
 
-    /// The secrets after a rotation: the current one becomes the previous one, which is forgotten.
+    /// Returns the secrets after a rotation: the current one becomes the previous one, which is
+    /// dropped.
     pub(super) fn rotated(&self) -> Result<Secrets> {
         let (current, previous) = (Secret::random()?, Some(self.current.clone()));
         Ok(Secrets { current, previous, version: self.version.saturating_add(1) })
     }
 
-    /// The record that keeps them.
+    /// Returns the record of the secrets.
     pub(crate) fn item(&self, key: ItemKey, made_at: String) -> Item {
         Item::new(key)
             .with("current", self.current.text())
@@ -68,10 +69,10 @@ impl Secrets {
             .with("made_at", made_at)
     }
 
-    /// The secrets that a record keeps. An error names the field and not what is in it.
+    /// Reads the secrets of a record. An error names the field and does not show its value.
     pub(crate) fn of(item: &Item) -> Result<Secrets> {
         let secret = |field: &str| item.text(field).map(Secret::from_text);
-        let bad = |field: &str| CatalogError::bad_record(&item.key, format!("{field} is no secret"));
+        let bad = |field: &str| CatalogError::bad_record(&item.key, format!("{field} is not a secret"));
         let previous = match secret("previous") {
             None => None,
             Some(previous) => Some(previous.ok_or_else(|| bad("previous"))?),
@@ -93,7 +94,7 @@ mod tests {
     }
 
     #[test]
-    fn secrets_come_back_from_their_record() {
+    fn secrets_are_read_back_from_their_record() {
         let first = Secrets::first().unwrap();
         let second = first.rotated().unwrap();
         assert_eq!((second.previous.as_ref(), second.version), (Some(&first.current), 2));
@@ -103,11 +104,11 @@ mod tests {
     }
 
     #[test]
-    fn a_record_that_is_damaged_is_named_and_not_shown() {
+    fn the_error_of_a_damaged_record_names_the_field_and_does_not_show_it() {
         let item = Secrets::first().unwrap().rotated().unwrap().item(key(), "now".into());
         for (field, bad) in [("current", "c2hvcnQ"), ("previous", "no base64!"), ("current", "")] {
             let error = Secrets::of(&item.clone().with(field, bad)).unwrap_err().to_string();
-            assert!(error.contains(&format!("{field} is no secret")), "{error}");
+            assert!(error.contains(&format!("{field} is not a secret")), "{error}");
             assert!(bad.is_empty() || !error.contains(bad), "{error}");
         }
         assert!(Secrets::of(&item.with("version", "2")).is_err());

@@ -1,4 +1,4 @@
-//! Usage: what was used, by hour, day and month.
+//! Usage: what was consumed, by hour, day and month.
 
 mod read;
 mod summary;
@@ -14,7 +14,7 @@ use crate::{PageRequest, keys};
 
 pub use summary::{LimitUsage, UsageSummary, WindowUsage};
 
-/// Whose usage, of which windows.
+/// A query of usage: the subject, and the windows.
 ///
 /// ```
 /// use tollgate_catalog::{UsageQuery, Window};
@@ -24,6 +24,7 @@ pub use summary::{LimitUsage, UsageSummary, WindowUsage};
 ///     .resource("gpt-4")
 ///     .from(Tick::from_secs(1_793_491_200))
 ///     .until(Tick::from_secs(1_796_083_200));
+/// # let _ = november;
 /// ```
 #[derive(Clone, Debug)]
 #[must_use = "a query does nothing until it is asked"]
@@ -42,40 +43,54 @@ enum UsageSubject {
     All,
 }
 
-/// What an entity used of a resource in one window.
+/// The usage of a resource by an entity in one window.
+///
+/// ```
+/// use std::sync::Arc;
+/// use tollgate_catalog::{Registry, UsageQuery, Window};
+/// use tollgate_store::Memory;
+///
+/// let catalog = Registry::new(Arc::new(Memory::default())).open_or_register("default").wait()?;
+/// let page = catalog.usage(UsageQuery::of_entity("user-1", Window::Hour)).wait()?;
+/// for row in &page.items {
+///     println!("{}: {} calls, {:?}", row.resource, row.events, row.amounts);
+/// }
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct UsageRow {
-    /// The entity.
+    /// The id of the entity.
     pub entity: String,
     /// The resource.
     pub resource: String,
-    /// How long the window is.
+    /// The length of the window.
     pub window: Window,
-    /// When it began.
+    /// When the window began.
     pub start: Tick,
-    /// How much was used of each limit. Below zero if more was given back than taken in this window.
+    /// The amount of each limit. It is below zero if more was given back than taken in this window.
     pub amounts: BTreeMap<String, i64>,
     /// How many calls were admitted.
     pub events: u64,
-    /// How much of that was used by calls of children, and theirs, which are counted there as well.
+    /// The part of the amounts that calls of descendants used, which is counted with them as well.
     pub child_amounts: BTreeMap<String, i64>,
-    /// How many of the calls children made, and theirs.
+    /// How many of the calls were made by descendants.
     pub child_events: u64,
 }
 
 impl UsageQuery {
-    /// The usage of an entity, of all resources unless one is named.
+    /// Queries the usage of an entity, of all resources unless one is named.
     pub fn of_entity(entity: impl Into<String>, window: Window) -> UsageQuery {
         UsageQuery::new(UsageSubject::Entity { entity: entity.into(), resource: None }, window)
     }
 
-    /// The usage of a resource by all entities.
+    /// Queries the usage of a resource by all entities.
     pub fn of_resource(resource: impl Into<String>, window: Window) -> UsageQuery {
         UsageQuery::new(UsageSubject::Resource(resource.into()), window)
     }
 
-    /// The usage of everything by all entities, unless a resource is named. Goes through all keys of the entities.
+    /// Queries the usage of all resources by all entities, unless a resource is named. It reads the
+    /// keys of all entities.
     pub fn of_all_entities(window: Window) -> UsageQuery {
         UsageQuery::new(UsageSubject::All, window)
     }
@@ -84,7 +99,7 @@ impl UsageQuery {
         UsageQuery { whose, window, from: Tick::ZERO, until: Tick::MAX, page: PageRequest::default() }
     }
 
-    /// Only of this resource.
+    /// Restricts the query to a resource.
     pub fn resource(mut self, name: impl Into<String>) -> UsageQuery {
         match &mut self.whose {
             UsageSubject::Entity { resource, .. } => *resource = Some(name.into()),
@@ -94,22 +109,23 @@ impl UsageQuery {
         self
     }
 
-    /// Only windows that begin at this time or later.
+    /// Restricts the query to windows that begin at this time or later.
     pub fn from(self, from: Tick) -> UsageQuery {
         UsageQuery { from, ..self }
     }
 
-    /// Only windows that begin before this time.
+    /// Restricts the query to windows that begin before this time.
     pub fn until(self, until: Tick) -> UsageQuery {
         UsageQuery { until, ..self }
     }
 
-    /// Which part of the answer.
+    /// Sets the page.
     pub fn page(self, page: PageRequest) -> UsageQuery {
         UsageQuery { page, ..self }
     }
 
-    /// Whether its sums are over entities, so that calls which were charged to several of them must count once.
+    /// Returns true if the sums are over entities, so that calls which were charged to several of
+    /// them must count once.
     fn is_over_entities(&self) -> bool {
         !matches!(self.whose, UsageSubject::Entity { .. })
     }
@@ -120,7 +136,7 @@ impl UsageQuery {
 }
 
 impl UsageRow {
-    /// What a record says, if it is one of usage.
+    /// Reads a record, if it is one of usage.
     fn of(item: &Item) -> Option<UsageRow> {
         let windows = [Window::Hour, Window::Day, Window::Month];
         let name = item.text("window")?;
@@ -142,7 +158,7 @@ impl UsageRow {
     }
 }
 
-/// When the window of a record of usage began.
+/// Returns when the window of a record of usage began.
 pub(crate) fn start_of(item: &Item) -> Option<Tick> {
     time::parse(item.text("window_start")?)
 }

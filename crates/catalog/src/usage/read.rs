@@ -1,4 +1,4 @@
-//! Reading usage, page by page: the records, and what is in none yet.
+//! Reading usage, page by page: the records, and usage that is in none yet.
 
 use std::collections::BTreeMap;
 use std::ops::Bound;
@@ -10,21 +10,22 @@ use super::{UsageQuery, UsageRow, UsageSubject, time};
 use crate::{Catalog, PageRequest, Result, keys, name};
 use tollgate_core::Tick;
 
-/// How many pages of records are looked through for one page of rows. With nothing found by then the page is short.
+/// How many pages of records are scanned for one page of rows. If they have no row, the page is
+/// short.
 const SCANS_MAX: usize = 100;
 
 impl Catalog {
-    /// What was used, as of now. By entity the rows are in the order of resource and time, by resource in that of time and
-    /// entity, of all entities in that of entity, resource and time. A page may have fewer rows than asked for even if more
-    /// follow.
+    /// Returns usage as of now. The rows of an entity are in the order of resource and time, those
+    /// of a resource in that of time and entity, those of all entities in that of entity, resource
+    /// and time. A page may be short even if more rows follow.
     ///
     /// # Cancel safety
     ///
-    /// Nothing is changed.
+    /// It changes nothing.
     ///
     /// # Errors
     ///
-    /// A name that is not valid, or the store's.
+    /// An invalid name, or an error of the store.
     pub fn usage(&self, query: UsageQuery) -> Reply<'_, Result<Page<UsageRow>>> {
         Reply::later(async move {
             query.check()?;
@@ -35,7 +36,7 @@ impl Catalog {
         })
     }
 
-    /// Shows every row of a query, whatever its page.
+    /// Passes every row of a query to `seen`, whatever its page.
     pub(super) async fn each_usage(&self, query: &UsageQuery, mut seen: impl FnMut(UsageRow)) -> Result<()> {
         let mut walk = UsageWalk::default();
         let unwritten = self.unwritten(query, &walk, usize::MAX).await?;
@@ -45,7 +46,8 @@ impl Catalog {
         Ok(())
     }
 
-    /// The records that would be made or added to if all usage were written down: the first `most` that were not passed.
+    /// Returns the records that would be created or changed if all usage were written: the first
+    /// `most` that are ahead of the walk.
     async fn unwritten(&self, query: &UsageQuery, walk: &UsageWalk, most: usize) -> Result<Keys> {
         let (mut keys, mut after) = (Keys::new(), None);
         loop {
@@ -55,9 +57,9 @@ impl Catalog {
             for (active, start) in starts.filter(|(_, start)| query.wants(*start)) {
                 let (ns, entity, resource) = (self.namespace_id(), &active.entity, &active.resource);
                 let key = usage_key(ns, entity, resource, query.window, &iso(start));
-                let place = query.place(&key);
-                if walk.is_ahead(query, &place) {
-                    keys.insert(place, key);
+                let position = query.position(&key);
+                if walk.is_ahead(query, &position) {
+                    keys.insert(position, key);
                 }
                 if keys.len() > most {
                     let farthest = if query.page.newest_first { Keys::pop_first } else { Keys::pop_last };
@@ -71,8 +73,8 @@ impl Catalog {
         }
     }
 
-    /// Walks on through the keys of records and those that are unwritten, in one order, until there are as many rows as
-    /// wanted.
+    /// Walks through the keys of records and those of pending usage, in one order, until there are
+    /// as many rows as wanted.
     async fn walk(
         &self,
         query: &UsageQuery,
@@ -97,7 +99,8 @@ impl Catalog {
         Ok(rows)
     }
 
-    /// Some keys of records behind a cursor, among which are all of usage that are wanted.
+    /// Returns some keys of records after a cursor, among them all records of usage that are
+    /// wanted.
     async fn scan(
         &self,
         query: &UsageQuery,
@@ -130,29 +133,29 @@ impl Catalog {
     }
 }
 
-/// Where a record stands in the order of a query.
-type UsagePlace = (String, String);
+/// The position of a record in the order of a query.
+type UsagePosition = (String, String);
 
-/// Keys of records by their places.
-type Keys = BTreeMap<UsagePlace, ItemKey>;
+/// Keys of records by their positions.
+type Keys = BTreeMap<UsagePosition, ItemKey>;
 
-/// How far a query has been walked through.
+/// The progress of a query.
 #[derive(Default)]
 struct UsageWalk {
-    /// Where the records go on.
+    /// The cursor of the records.
     after: Option<Cursor>,
-    /// The last place that was shown, or passed over.
-    behind: Option<UsagePlace>,
+    /// The last position that was returned or skipped.
+    last: Option<UsagePosition>,
     is_over: bool,
 }
 
 impl UsageWalk {
     fn from_cursor(cursor: Option<&Cursor>) -> Result<UsageWalk> {
         let Some(cursor) = cursor else { return Ok(UsageWalk::default()) };
-        let [has_after, after, has_behind, one, two] = cursor.parts::<5>()?;
+        let [has_after, after, has_last, one, two] = cursor.parts::<5>()?;
         Ok(UsageWalk {
             after: (has_after == "+").then(|| Cursor(after.into())),
-            behind: (has_behind == "+").then(|| (one.into(), two.into())),
+            last: (has_last == "+").then(|| (one.into(), two.into())),
             is_over: false,
         })
     }
@@ -160,13 +163,13 @@ impl UsageWalk {
     fn cursor(&self) -> Option<Cursor> {
         let sign = |is_there: bool| if is_there { "+" } else { "-" };
         let after = self.after.as_ref().map_or("", |Cursor(after)| after);
-        let (one, two) = self.behind.as_ref().map_or(("", ""), |(one, two)| (one, two));
-        let parts = [sign(self.after.is_some()), after, sign(self.behind.is_some()), one, two];
+        let (one, two) = self.last.as_ref().map_or(("", ""), |(one, two)| (one, two));
+        let parts = [sign(self.after.is_some()), after, sign(self.last.is_some()), one, two];
         (!self.is_over).then(|| Cursor::of(&parts))
     }
 
-    /// Goes on by what was found of the records, and answers the keys that are wanted of it and of those that are
-    /// unwritten up to there: no more than `room`.
+    /// Advances by the records that were found. Returns the wanted keys among them and among the
+    /// pending ones up to there, at most `room`.
     fn advance(
         &mut self,
         query: &UsageQuery,
@@ -175,31 +178,33 @@ impl UsageWalk {
         unwritten: &Keys,
         room: usize,
     ) -> Vec<ItemKey> {
-        let last = found.last().map(|key| query.place(key));
-        // Records of which not all were shown are read again, so the last may be one that was passed already.
-        let end = last.filter(|last| self.is_ahead(query, last)).or_else(|| self.behind.clone());
-        let found = found.into_iter().filter(|key| query.wants_key(key)).map(|key| (query.place(&key), key));
-        let mut here: Keys = found.filter(|(place, _)| self.is_ahead(query, place)).collect();
+        let last = found.last().map(|key| query.position(key));
+        // Records that did not all fit are read again, so the last one may have been returned
+        // already.
+        let end = last.filter(|last| self.is_ahead(query, last)).or_else(|| self.last.clone());
+        let found =
+            found.into_iter().filter(|key| query.wants_key(key)).map(|key| (query.position(&key), key));
+        let mut page: Keys = found.filter(|(position, _)| self.is_ahead(query, position)).collect();
         let end_of_range = next.is_some().then_some(end.as_ref());
-        let between = query.between(unwritten, self.behind.as_ref(), end_of_range);
-        here.extend(between.take(room + 1).map(|(place, key)| (place.clone(), key.clone())));
-        let is_cut = here.len() > room;
-        let here: Vec<(UsagePlace, ItemKey)> = match query.page.newest_first {
-            true => here.into_iter().rev().take(room).collect(),
-            false => here.into_iter().take(room).collect(),
+        let between = query.between(unwritten, self.last.as_ref(), end_of_range);
+        page.extend(between.take(room + 1).map(|(position, key)| (position.clone(), key.clone())));
+        let is_cut = page.len() > room;
+        let page: Vec<(UsagePosition, ItemKey)> = match query.page.newest_first {
+            true => page.into_iter().rev().take(room).collect(),
+            false => page.into_iter().take(room).collect(),
         };
         if is_cut {
-            self.behind = here.last().map(|(place, _)| place.clone());
+            self.last = page.last().map(|(position, _)| position.clone());
         } else {
             self.is_over = next.is_none();
-            (self.after, self.behind) = (next, end);
+            (self.after, self.last) = (next, end);
         }
-        here.into_iter().map(|(_, key)| key).collect()
+        page.into_iter().map(|(_, key)| key).collect()
     }
 
-    /// Whether a place was not passed yet.
-    fn is_ahead(&self, query: &UsageQuery, place: &UsagePlace) -> bool {
-        self.behind.as_ref().is_none_or(|behind| query.is_further(place, behind))
+    /// Returns true if a position is ahead of the walk.
+    fn is_ahead(&self, query: &UsageQuery, position: &UsagePosition) -> bool {
+        self.last.as_ref().is_none_or(|last| query.is_further(position, last))
     }
 }
 
@@ -225,8 +230,8 @@ impl UsageQuery {
         }
     }
 
-    /// What the wanted records have in common after the resource: the window, and as much of the time as the first and
-    /// the last share.
+    /// Returns the common prefix of the wanted records after the resource: the window, and the part
+    /// of the time that the first and the last share.
     fn prefix(&self) -> String {
         let last = Tick::from_micros(self.until.as_micros().saturating_sub(1));
         let (first, last) = (iso(self.from), iso(last));
@@ -236,7 +241,7 @@ impl UsageQuery {
         format!("{}#{}", self.window.name(), &first[..shared])
     }
 
-    /// Whether a key is one of a record of usage that is wanted.
+    /// Returns true if a key is that of a wanted record of usage.
     fn wants_key(&self, key: &ItemKey) -> bool {
         let named = key.sort.strip_prefix(keys::USAGE_PREFIX).and_then(|rest| rest.rsplit_once('#'));
         let Some((rest, start)) = named else { return false };
@@ -244,8 +249,9 @@ impl UsageQuery {
         is_of_window && time::parse(start).is_none_or(|start| self.wants(start))
     }
 
-    /// Where a record stands in the order of the answer, which is that in which the store finds it.
-    fn place(&self, key: &ItemKey) -> UsagePlace {
+    /// Returns the position of a record in the order of the result, which is the order of the
+    /// store.
+    fn position(&self, key: &ItemKey) -> UsagePosition {
         match &self.whose {
             UsageSubject::Entity { .. } => (String::new(), key.sort.clone()),
             UsageSubject::Resource(_) => {
@@ -256,32 +262,32 @@ impl UsageQuery {
         }
     }
 
-    /// Returns the keys behind a place up to another, in the order of the answer: to the end of all without an `end`,
-    /// and nothing if there is no place to go up to.
+    /// Returns the keys after one position up to another, in the order of the result: to the end
+    /// without an `end`, and none if there is no position to go up to.
     fn between<'k>(
         &self,
         keys: &'k Keys,
-        behind: Option<&UsagePlace>,
-        end: Option<Option<&UsagePlace>>,
-    ) -> Box<dyn Iterator<Item = (&'k UsagePlace, &'k ItemKey)> + Send + 'k> {
-        let is_empty = match (end, behind) {
+        after: Option<&UsagePosition>,
+        end: Option<Option<&UsagePosition>>,
+    ) -> Box<dyn Iterator<Item = (&'k UsagePosition, &'k ItemKey)> + Send + 'k> {
+        let is_empty = match (end, after) {
             (Some(None), _) => true,
-            (Some(Some(end)), Some(behind)) => !self.is_further(end, behind),
+            (Some(Some(end)), Some(after)) => !self.is_further(end, after),
             _ => false,
         };
         if is_empty {
             return Box::new(std::iter::empty());
         }
-        let behind = behind.map_or(Bound::Unbounded, Bound::Excluded);
+        let after = after.map_or(Bound::Unbounded, Bound::Excluded);
         let end = end.flatten().map_or(Bound::Unbounded, Bound::Included);
         match self.page.newest_first {
-            true => Box::new(keys.range::<UsagePlace, _>((end, behind)).rev()),
-            false => Box::new(keys.range::<UsagePlace, _>((behind, end))),
+            true => Box::new(keys.range::<UsagePosition, _>((end, after)).rev()),
+            false => Box::new(keys.range::<UsagePosition, _>((after, end))),
         }
     }
 
-    /// Whether a place comes after another one.
-    fn is_further(&self, place: &UsagePlace, than: &UsagePlace) -> bool {
-        if self.page.newest_first { place < than } else { place > than }
+    /// Returns true if a position comes after another one.
+    fn is_further(&self, position: &UsagePosition, than: &UsagePosition) -> bool {
+        if self.page.newest_first { position < than } else { position > than }
     }
 }

@@ -1,4 +1,4 @@
-//! Usage, summed up.
+//! Sums of usage.
 
 use std::collections::BTreeMap;
 
@@ -8,11 +8,25 @@ use tollgate_store::Reply;
 use super::{UsageQuery, UsageRow};
 use crate::{Catalog, PageRequest, Result};
 
-/// What was used in all windows together.
+/// Usage summed over all windows.
+///
+/// ```
+/// use std::sync::Arc;
+/// use tollgate_catalog::{Registry, UsageQuery, Window};
+/// use tollgate_store::Memory;
+///
+/// let catalog = Registry::new(Arc::new(Memory::default())).open_or_register("default").wait()?;
+/// let summary = catalog.usage_summary(UsageQuery::of_all_entities(Window::Day)).wait()?;
+/// for (limit, usage) in &summary.limits {
+///     println!("{limit}: {} in all, {:.1} a day", usage.total, usage.average());
+/// }
+/// assert_eq!(summary.events, 0);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct UsageSummary {
-    /// In how many windows something was used.
+    /// How many windows have usage.
     pub windows: u64,
     /// When the first of them began.
     pub first: Option<Tick>,
@@ -20,11 +34,11 @@ pub struct UsageSummary {
     pub last: Option<Tick>,
     /// How many calls were admitted.
     pub events: u64,
-    /// Each limit.
+    /// The usage of each limit.
     pub limits: BTreeMap<String, LimitUsage>,
 }
 
-/// What was used of one limit in all windows together.
+/// Usage of one limit, summed over all windows. [`UsageSummary`] has an example.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct LimitUsage {
@@ -32,54 +46,69 @@ pub struct LimitUsage {
     pub total: i64,
     /// In how many windows it was used.
     pub windows: u64,
-    /// The least that was used in one of them.
+    /// The least usage in one of them.
     pub min: i64,
-    /// The most that was used in one of them.
+    /// The most usage in one of them.
     pub max: i64,
 }
 
 impl LimitUsage {
-    /// What was used in a window on average, of those in which it was used.
+    /// Returns the average usage of a window, of those in which it was used.
     pub fn average(&self) -> f64 {
         self.total as f64 / self.windows.max(1) as f64
     }
 }
 
-/// What was used in one window, over entities and resources.
+/// Usage in one window, summed over entities and resources; [`Catalog::usage_by_window`] returns
+/// it.
+///
+/// ```
+/// use std::sync::Arc;
+/// use tollgate_catalog::{Registry, UsageQuery, Window};
+/// use tollgate_store::Memory;
+///
+/// let catalog = Registry::new(Arc::new(Memory::default())).open_or_register("default").wait()?;
+/// for (start, usage) in catalog.usage_by_window(UsageQuery::of_all_entities(Window::Day)).wait()? {
+///     println!("{start:?}: {} calls", usage.events);
+/// }
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct WindowUsage {
     /// How many calls were admitted.
     pub events: u64,
-    /// How much was used of each limit.
+    /// The amount of each limit.
     pub amounts: BTreeMap<String, i64>,
 }
 
 impl Catalog {
-    /// What was used in all windows of a query together, as of now. The page of the query is ignored. A sum over entities
-    /// counts a call once, with the entity that made it; that of one entity has the calls of its children in it.
+    /// Returns the usage of all windows of a query together, as of now. The page of the query is
+    /// ignored. A sum over entities counts a call once, with the entity that made it; that of one
+    /// entity includes the calls of its children.
     ///
     /// # Cancel safety
     ///
-    /// Nothing is changed, except that a table of DynamoDB has brought its records up to date.
+    /// It changes nothing.
     ///
     /// # Errors
     ///
-    /// A name that is not valid, or the store's.
+    /// An invalid name, or an error of the store.
     pub fn usage_summary(&self, query: UsageQuery) -> Reply<'_, Result<UsageSummary>> {
         Reply::later(async move { Ok(UsageSummary::of(&self.usage_by_window(query).await?)) })
     }
 
-    /// What was used in each window of a query, by its beginning, as of now. The page of the query is ignored. A sum over
-    /// entities counts a call once, with the entity that made it; that of one entity has the calls of its children in it.
+    /// Returns the usage of each window of a query, by its beginning, as of now. The page of the
+    /// query is ignored. A sum over entities counts a call once, with the entity that made it; that
+    /// of one entity includes the calls of its children.
     ///
     /// # Cancel safety
     ///
-    /// Nothing is changed, except that a table of DynamoDB has brought its records up to date.
+    /// It changes nothing.
     ///
     /// # Errors
     ///
-    /// A name that is not valid, or the store's.
+    /// An invalid name, or an error of the store.
     pub fn usage_by_window(&self, query: UsageQuery) -> Reply<'_, Result<BTreeMap<Tick, WindowUsage>>> {
         Reply::later(async move {
             query.check()?;
@@ -99,13 +128,13 @@ impl Catalog {
 }
 
 impl UsageRow {
-    /// What the entity used by calls of its own.
+    /// Returns the row without the usage of descendants.
     fn without_children(mut self) -> UsageRow {
         self.events = self.events.saturating_sub(self.child_events);
         for (limit, of_children) in &self.child_amounts {
             let own = self.amounts.get(limit).map(|amount| amount.saturating_sub(*of_children));
             match own {
-                // A limit that was used by children only is counted with them.
+                // A limit that only descendants used is counted with them.
                 Some(0) | None => drop(self.amounts.remove(limit)),
                 Some(own) => drop(self.amounts.insert(limit.clone(), own)),
             }

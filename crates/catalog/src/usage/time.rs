@@ -1,8 +1,8 @@
-//! Times as records have them, read back.
+//! Times in records, parsed.
 
 use tollgate_core::Tick;
 
-/// The time that is written as `2026-11-15T14:00:00Z`, or with `+00:00` as other programs write it.
+/// Parses a time such as `2026-11-15T14:00:00Z`, or with `+00:00` as other programs write it.
 pub(super) fn parse(iso: &str) -> Option<Tick> {
     let utc = iso.strip_suffix('Z').or_else(|| iso.strip_suffix("+00:00"))?;
     let (date, time) = utc.split_once('T')?;
@@ -20,7 +20,8 @@ fn numbers(text: &str, separator: char) -> Option<[u64; 3]> {
     parts.next().is_none().then_some(numbers)
 }
 
-/// Years are counted from March, so that the day that some years have more is the last one.
+/// Returns the days from the epoch to a date. Years are counted from March, so that a leap day is
+/// the last day of its year.
 fn days_since_epoch(year: u64, month: u64, day: u64) -> Option<u64> {
     let year = if month <= 2 { year.checked_sub(1)? } else { year };
     let (era, year_of_era) = (year / 400, year % 400);
@@ -35,7 +36,7 @@ mod tests {
     use tollgate_store::usage::iso;
 
     #[test]
-    fn what_was_written_is_read() {
+    fn times_that_the_store_writes_are_parsed() {
         for step in 0..400_000 {
             let at = Tick::from_secs(step * 40_009);
             assert_eq!(parse(&iso(at)), Some(at));
@@ -43,7 +44,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_time_is_refused() {
+    fn texts_that_are_not_times_are_refused() {
         for text in ["", "2026-11-15", "2026-13-15T00:00:00Z", "2026-11-15T24:00:00Z", "1969-12-31T23:59:59Z"]
         {
             assert_eq!(parse(text), None, "{text:?}");

@@ -2,10 +2,10 @@ use std::time::Duration;
 
 use clap::Args;
 
-use super::{AlsoArgs, CallArgs, PatienceArgs};
+use super::{AlsoArgs, CallArgs, WaitArgs};
 use crate::duration_text;
 
-/// What to take.
+/// The arguments of `tollgate acquire`.
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:
   tollgate acquire user-1 gpt-4 rpm=1 tpm=500
@@ -13,21 +13,21 @@ use crate::duration_text;
   ticket=$(tollgate acquire user-1 gpt-4 tpm=500 --wait) && \\
     tollgate settle \"$ticket\" tpm=700
 
-The ticket on stdout is what was taken. It is charged until it is settled; of
-concurrency it is free again after --ttl. It is sealed, so that one that was
-changed is refused, and expires after a day, or after --ttl if that is longer.
-The exit code is 3 if a limit refuses.")]
+The ticket on stdout stands for what was acquired. All of it stays charged until
+the ticket is settled; concurrency is released after --ttl. The ticket is
+sealed, so that a changed one is refused, and it expires after a day, or after
+--ttl if that is longer. The exit code is 3 if a limit denies the call.")]
 pub(crate) struct AcquireArgs {
-    /// Who wants how much of what.
+    /// The entity, the resource and the amounts.
     #[command(flatten)]
     pub(crate) call: CallArgs,
-    /// What else is taken with it.
+    /// Other resources to acquire together with it.
     #[command(flatten)]
     pub(crate) also: AlsoArgs,
-    /// How patiently.
+    /// Whether to wait, and how long.
     #[command(flatten)]
-    pub(crate) patience: PatienceArgs,
-    /// After this, concurrency that was taken is free again unless the ticket is settled
+    pub(crate) wait: WaitArgs,
+    /// Release acquired concurrency after this time, unless the ticket is settled first
     #[arg(long, value_name = "TIME", default_value = "10m", value_parser = duration_text::parse)]
     pub(crate) ttl: Duration,
 }

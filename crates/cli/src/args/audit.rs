@@ -3,17 +3,17 @@ use clap::{Args, Subcommand};
 use super::PageArgs;
 use crate::names;
 
-/// What can be done with audit events.
+/// The commands for audit events.
 #[derive(Debug, Subcommand)]
 pub(crate) enum AuditCommand {
-    /// List the changes that were made, newest first
+    /// List changes, newest first
     #[command(after_help = "Examples:
   tollgate audit list --entity key-1
   tollgate audit list --system --oldest-first --max 20")]
     List(AuditListArgs),
 }
 
-/// Which events.
+/// The arguments of `tollgate audit list`.
 #[derive(Args, Debug)]
 pub(crate) struct AuditListArgs {
     /// Only changes to this entity
@@ -22,13 +22,13 @@ pub(crate) struct AuditListArgs {
     /// Only changes to this resource
     #[arg(short, long, value_name = "RESOURCE", value_parser = names::resource, conflicts_with = "system")]
     pub(crate) resource: Option<String>,
-    /// Only changes to the limits for all entities and resources
+    /// Only changes to the default limits of all entities and resources
     #[arg(long)]
     pub(crate) system: bool,
-    /// The oldest come first
+    /// List the oldest first
     #[arg(long)]
     pub(crate) oldest_first: bool,
-    /// Which part of the list.
+    /// The page of the list.
     #[command(flatten)]
     pub(crate) page: PageArgs,
 }

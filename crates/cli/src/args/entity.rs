@@ -4,22 +4,22 @@ use super::{LimitArgs, PageArgs};
 use crate::demand_text::{self, Amount};
 use crate::names;
 
-/// What can be done with entities.
+/// The commands for entities.
 #[derive(Debug, Subcommand)]
 pub(crate) enum EntityCommand {
-    /// Create an entity; one that has no parent and no name need not be created
+    /// Create an entity; needed only for a parent, a name or metadata
     #[command(after_help = "Examples:
   tollgate entity create acme --name \"Acme Ltd\" -m plan=gold
   tollgate entity create key-1 --parent acme --cascade")]
     Create(EntityCreateArgs),
-    /// Show an entity: its parent, its limits and how its buckets stand
+    /// Show an entity: its parent, its limits and what is left in its buckets
     #[command(after_help = "Example:\n  tollgate entity show key-1")]
     Show {
         /// The entity
         #[arg(value_name = "ENTITY", value_parser = names::entity)]
         entity: String,
     },
-    /// Delete an entity, with its limits, its buckets and its usage
+    /// Delete an entity with its limits, buckets and usage
     #[command(after_help = "Example:\n  tollgate entity delete key-1")]
     Delete {
         /// The entity
@@ -32,7 +32,7 @@ pub(crate) enum EntityCommand {
         /// The entity
         #[arg(value_name = "ENTITY", value_parser = names::entity)]
         entity: String,
-        /// Which part of the list.
+        /// The page of the list.
         #[command(flatten)]
         page: PageArgs,
     },
@@ -41,15 +41,15 @@ pub(crate) enum EntityCommand {
   tollgate entity set-parent key-1 acme --cascade true
   tollgate entity set-parent key-1 --none")]
     SetParent(EntitySetParentArgs),
-    /// Store limits for an entity, in place of those that are there
+    /// Set the limits of an entity, replacing the stored ones
     #[command(after_help = "Examples:
   tollgate entity set-limits key-1 -l rpm:100 -l tpm:10000/hour:20000
   tollgate entity set-limits key-1 --resource gpt-4 -l rpm:20")]
     SetLimits(EntitySetLimitsArgs),
-    /// Show the limits that are stored for an entity
+    /// Show the stored limits of an entity
     #[command(after_help = "Example:\n  tollgate entity get-limits key-1 --resource gpt-4")]
     GetLimits(EntityLimitsArgs),
-    /// Delete the limits that are stored for an entity
+    /// Delete the stored limits of an entity
     #[command(after_help = "Example:\n  tollgate entity delete-limits key-1 --resource gpt-4")]
     DeleteLimits(EntityLimitsArgs),
     /// List entities
@@ -57,10 +57,10 @@ pub(crate) enum EntityCommand {
   tollgate entity list
   tollgate entity list --with-custom-limits gpt-4")]
     List(EntityListArgs),
-    /// List the resources for which entities have limits of their own
+    /// List the resources for which entities have their own limits
     #[command(after_help = "Example:\n  tollgate entity list-resources")]
     ListResources,
-    /// Say whether calls of an entity are charged to its parent, too, whatever the resource says
+    /// Set whether calls of an entity are also charged to its parent, overriding the resource
     #[command(after_help = "Examples:
   tollgate entity set-cascade key-1 false --resource budget
   tollgate entity set-cascade key-1 true")]
@@ -68,14 +68,14 @@ pub(crate) enum EntityCommand {
         /// The entity
         #[arg(value_name = "ENTITY", value_parser = names::entity)]
         entity: String,
-        /// Whether they are
+        /// Whether calls are also charged to the parent
         #[arg(value_name = "BOOL", action = clap::ArgAction::Set)]
         cascade: bool,
         /// Only calls to this resource
         #[arg(short, long, value_name = "RESOURCE", value_parser = names::resource)]
         resource: Option<String>,
     },
-    /// Take that back, so that the resource decides, or the entity itself
+    /// Undo set-cascade, so that the resource or the entity's own setting decides
     #[command(after_help = "Example:\n  tollgate entity unset-cascade key-1 --resource budget")]
     UnsetCascade {
         /// The entity
@@ -85,7 +85,7 @@ pub(crate) enum EntityCommand {
         #[arg(short, long, value_name = "RESOURCE", value_parser = names::resource)]
         resource: Option<String>,
     },
-    /// Refuse every call of an entity, and of those that cascade to it
+    /// Deny every call of an entity, and of the entities that cascade to it
     #[command(after_help = "Examples:
   tollgate entity disable key-1
   tollgate entity disable key-1 --resource gpt-4")]
@@ -106,65 +106,65 @@ pub(crate) enum EntityCommand {
         /// The entity
         #[arg(value_name = "ENTITY", value_parser = names::entity)]
         entity: String,
-        /// Calls to this resource, though the resource itself is disabled
+        /// Only calls to this resource, even if the resource itself is disabled
         #[arg(short, long, value_name = "RESOURCE", value_parser = names::resource)]
         resource: Option<String>,
-        /// Take back what was said of the entity and the resource, so that the resource's own switch holds
+        /// Undo enable and disable for the entity and the resource, so that the resource's own setting decides
         #[arg(long, requires = "resource")]
         inherit: bool,
     },
-    /// Make a bucket of an entity as if nothing had been used
+    /// Reset a bucket of an entity, as if nothing had been used
     #[command(after_help = "Example:\n  tollgate entity reset key-1 gpt-4 --key ticket-812")]
     Reset(EntityResetArgs),
-    /// Give a bucket of an entity credit, up to what is full
+    /// Add credit to a bucket of an entity, up to its capacity
     #[command(after_help = "Example:\n  tollgate entity top-up key-1 gpt-4 tpm=5000 --key invoice-17")]
     TopUp(EntityTopUpArgs),
 }
 
-/// An entity to be created.
+/// The arguments of `tollgate entity create`.
 #[derive(Args, Debug)]
 pub(crate) struct EntityCreateArgs {
     /// Its id
     #[arg(value_name = "ENTITY", value_parser = names::entity)]
     pub(crate) entity: String,
-    /// What people call it
+    /// Display name
     #[arg(long, visible_alias = "display-name", value_name = "NAME")]
     pub(crate) name: Option<String>,
     /// Its parent, which must exist
     #[arg(long, value_name = "ENTITY", value_parser = names::entity)]
     pub(crate) parent: Option<String>,
-    /// Charge its calls to its parent, too
+    /// Also charge its calls to its parent
     #[arg(long, requires = "parent")]
     pub(crate) cascade: bool,
-    /// Something else to be known
+    /// Metadata; may be repeated
     #[arg(short, long, value_name = "KEY=VALUE", value_parser = pair)]
     pub(crate) metadata: Vec<(String, String)>,
 }
 
-/// An entity and its parent to be.
+/// The arguments of `tollgate entity set-parent`.
 #[derive(Args, Debug)]
 pub(crate) struct EntitySetParentArgs {
     /// The entity
     #[arg(value_name = "ENTITY", value_parser = names::entity)]
     pub(crate) entity: String,
-    /// Its parent from now on
+    /// Its new parent
     #[arg(value_name = "PARENT", value_parser = names::entity, required_unless_present = "none")]
     pub(crate) parent: Option<String>,
-    /// It has no parent from now on
+    /// Remove its parent
     #[arg(long, conflicts_with = "parent")]
     pub(crate) none: bool,
-    /// Whether its calls are charged to its parent, too; if not said, that stays as it is
+    /// Whether its calls are also charged to its parent [default: unchanged]
     #[arg(long, value_name = "BOOL")]
     pub(crate) cascade: Option<bool>,
 }
 
-/// An entity and its limits to be.
+/// The arguments of `tollgate entity set-limits`.
 #[derive(Args, Debug)]
 pub(crate) struct EntitySetLimitsArgs {
     /// The entity
     #[arg(value_name = "ENTITY", value_parser = names::entity)]
     pub(crate) entity: String,
-    /// Only for this resource; for all others if not said
+    /// Only for this resource [default: all resources without their own limits]
     #[arg(short, long, value_name = "RESOURCE", value_parser = names::resource)]
     pub(crate) resource: Option<String>,
     /// The limits.
@@ -172,29 +172,29 @@ pub(crate) struct EntitySetLimitsArgs {
     pub(crate) limits: LimitArgs,
 }
 
-/// The limits of an entity.
+/// The arguments of `tollgate entity get-limits` and `delete-limits`.
 #[derive(Args, Debug)]
 pub(crate) struct EntityLimitsArgs {
     /// The entity
     #[arg(value_name = "ENTITY", value_parser = names::entity)]
     pub(crate) entity: String,
-    /// Those for this resource; if not said, those for all that have none of their own
+    /// Limits for this resource [default: for all resources without their own limits]
     #[arg(short, long, value_name = "RESOURCE", value_parser = names::resource)]
     pub(crate) resource: Option<String>,
 }
 
-/// Which entities.
+/// The arguments of `tollgate entity list`.
 #[derive(Args, Debug)]
 pub(crate) struct EntityListArgs {
-    /// Only those with limits of their own for this resource, or _default_ for all resources
+    /// Only entities with their own limits for this resource, or _default_ for all resources
     #[arg(long, value_name = "RESOURCE", value_parser = resource_or_default)]
     pub(crate) with_custom_limits: Option<String>,
-    /// Which part of the list.
+    /// The page of the list.
     #[command(flatten)]
     pub(crate) page: PageArgs,
 }
 
-/// A bucket to be reset.
+/// The arguments of `tollgate entity reset`.
 #[derive(Args, Debug)]
 pub(crate) struct EntityResetArgs {
     /// The entity
@@ -203,12 +203,12 @@ pub(crate) struct EntityResetArgs {
     /// The resource
     #[arg(value_name = "RESOURCE", value_parser = names::resource)]
     pub(crate) resource: String,
-    /// Do it once for this key, however often it is asked
+    /// Idempotency key: repeated commands with the same key have one effect
     #[arg(long, value_name = "KEY", value_parser = names::key)]
     pub(crate) key: Option<String>,
 }
 
-/// A bucket to be given credit.
+/// The arguments of `tollgate entity top-up`.
 #[derive(Args, Debug)]
 pub(crate) struct EntityTopUpArgs {
     /// The entity
@@ -217,10 +217,10 @@ pub(crate) struct EntityTopUpArgs {
     /// The resource
     #[arg(value_name = "RESOURCE", value_parser = names::resource)]
     pub(crate) resource: String,
-    /// How much of which limit
+    /// Amount of each limit
     #[arg(required = true, value_name = "LIMIT=AMOUNT", value_parser = demand_text::parse)]
     pub(crate) amounts: Vec<Amount>,
-    /// Do it once for this key, however often it is asked
+    /// Idempotency key: repeated commands with the same key have one effect
     #[arg(long, value_name = "KEY", value_parser = names::key)]
     pub(crate) key: Option<String>,
 }
@@ -232,6 +232,6 @@ fn resource_or_default(text: &str) -> Result<String, String> {
 fn pair(text: &str) -> Result<(String, String), String> {
     match text.split_once('=') {
         Some((key, value)) if !key.is_empty() => Ok((key.into(), value.into())),
-        _ => Err("there is no '=' with a key before it; valid is KEY=VALUE, such as plan=gold".into()),
+        _ => Err("it has no '=' with a key before it; valid is KEY=VALUE, such as plan=gold".into()),
     }
 }

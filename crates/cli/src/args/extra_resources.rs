@@ -3,10 +3,10 @@ use clap::Args;
 use crate::demand_text::{self, Amount};
 use crate::names;
 
-/// What is taken of other resources, with what is taken of the resource of the call.
+/// The other resources of a call, and the amounts of each.
 #[derive(Args, Debug)]
 pub(crate) struct AlsoArgs {
-    /// Take of another resource as well, all or nothing
+    /// Also acquire from another resource, all or nothing
     #[arg(
         long = "also",
         num_args = 1..,
@@ -25,20 +25,21 @@ enum AlsoWord {
 
 impl AlsoWord {
     fn parse(text: &str) -> Result<AlsoWord, String> {
-        // No resource has this in its name.
-        match text.contains('=') {
-            true => demand_text::parse(text).map(AlsoWord::Amount),
-            false => names::resource(text).map(AlsoWord::Resource),
+        // No resource name contains '='.
+        if text.contains('=') {
+            demand_text::parse(text).map(AlsoWord::Amount)
+        } else {
+            names::resource(text).map(AlsoWord::Resource)
         }
     }
 }
 
 impl AlsoArgs {
-    /// The resources, with how much is taken of each.
+    /// Returns the resources with the amounts of each.
     ///
     /// # Errors
     ///
-    /// The amount that follows no resource.
+    /// A message about an amount that follows no resource.
     pub(crate) fn resources(&self) -> Result<Vec<(String, Vec<Amount>)>, String> {
         let mut also: Vec<(String, Vec<Amount>)> = Vec::new();
         for word in &self.words {

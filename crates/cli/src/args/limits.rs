@@ -4,21 +4,21 @@ use clap::Subcommand;
 
 use crate::names;
 
-/// What can be done with a file of limits.
+/// The commands for a limits file.
 #[derive(Debug, Subcommand)]
 pub(crate) enum LimitsCommand {
-    /// Show what applying a file of limits would change
+    /// Show what applying a limits file would change
     #[command(after_help = FILE_HELP, after_long_help = FILE_LONG_HELP)]
     Plan {
         /// The file
         #[arg(value_name = "FILE")]
         file: PathBuf,
     },
-    /// Make the stored limits those of a file
+    /// Apply a limits file to the stored limits
     ///
-    /// What the file had when it was last applied, and has no longer, is deleted; what others set by hand is left alone.
-    /// Everything is looked at first, so a file with an error changes nothing. Entities are created and moved as the file
-    /// says, each by itself, and never deleted; then the limits change, up to 47 levels in one transaction.
+    /// Limits that were removed from the file since it was last applied are deleted; limits that were set by hand are left
+    /// alone. The whole file is validated first, so a file with an error changes nothing. Entities are created and moved one
+    /// by one and never deleted; then the limits change, up to 47 levels in one transaction.
     #[command(after_help = "Examples:
   tollgate limits apply limits.toml
   tollgate limits apply limits.toml --yes")]
@@ -27,7 +27,7 @@ pub(crate) enum LimitsCommand {
         #[arg(value_name = "FILE")]
         file: PathBuf,
     },
-    /// Compare a file of limits with what is stored: exit code 0 if they are equal, 1 if not
+    /// Compare a limits file with the stored limits: exit code 0 if they are equal, 1 if not
     #[command(after_help = "Example:
   tollgate limits diff limits.toml || echo the stored limits differ")]
     Diff {
@@ -35,15 +35,15 @@ pub(crate) enum LimitsCommand {
         #[arg(value_name = "FILE")]
         file: PathBuf,
     },
-    /// Write the stored limits as a file
+    /// Export the stored limits as a limits file
     #[command(after_help = "Examples:
   tollgate limits export > limits.toml
   tollgate limits export limits.toml --set prod")]
     Export {
-        /// The file; stdout if not said
+        /// File to write [default: stdout]
         #[arg(value_name = "FILE")]
         file: Option<PathBuf>,
-        /// Only what this managed set looks after
+        /// Only limits that this managed set manages
         #[arg(long, value_name = "SET", value_parser = names::managed_set)]
         set: Option<String>,
     },
@@ -58,7 +58,7 @@ Example:
   tollgate limits plan limits.toml
 
 The file:
-  set = \"prod\"              # which managed set it is; \"default\" if not said
+  set = \"prod\"              # the managed set; \"default\" by default
 
   [system]                  # for all entities and resources
   limits = [\"rpm:1000\", \"tpm:100000/hour:20000\"]
@@ -68,8 +68,8 @@ The file:
   limits = [\"rpm:500\", \"slots:4/at-once\"]
 
   [entity.\"key-1\"]
-  name = \"the first key\"    # name, parent and cascade create the entity if need
-  parent = \"acme\"           # be; what is not said of them stays as it is
+  name = \"the first key\"    # name, parent and cascade create the entity if it
+  parent = \"acme\"           # does not exist; those left out stay unchanged
   cascade = true
   limits = [\"rpm:100\"]      # for all resources
 

@@ -1,6 +1,6 @@
-//! The command line: what can be said, and the help about it.
+//! The command line: commands, arguments and their help.
 //!
-//! Help, man page and reference are all made from here. Names are checked as they are read, so that a bad one is
+//! Help, man pages and reference are all generated from here. Names are validated as they are parsed, so that a bad one is
 //! refused before anything is opened.
 
 #[cfg(feature = "dynamodb")]
@@ -9,11 +9,12 @@ mod audit;
 #[cfg(feature = "batch")]
 mod batch;
 #[cfg(feature = "batch")]
-mod batch_patience;
+mod batch_retry;
 mod call;
 mod entity;
 mod extra_resources;
 mod global;
+mod groups;
 mod limit;
 #[cfg(feature = "local")]
 mod local;
@@ -29,7 +30,7 @@ mod token;
 mod usage;
 mod wait;
 
-// The second half: commands that take from buckets. Each has a file here and one in `commands`.
+// Commands that acquire from buckets. Each has a file here and one in `commands`.
 mod acquire;
 mod demo;
 mod explain;
@@ -52,7 +53,7 @@ pub(crate) use audit::{AuditCommand, AuditListArgs};
 #[cfg(feature = "batch")]
 pub(crate) use batch::{BatchCommand, BatchRunArgs};
 #[cfg(feature = "batch")]
-pub(crate) use batch_patience::BatchPatienceArgs;
+pub(crate) use batch_retry::BatchRetryArgs;
 pub(crate) use call::CallArgs;
 pub(crate) use demo::DemoArgs;
 pub(crate) use entity::{
@@ -62,6 +63,7 @@ pub(crate) use entity::{
 pub(crate) use explain::ExplainArgs;
 pub(crate) use extra_resources::AlsoArgs;
 pub(crate) use global::GlobalArgs;
+pub(crate) use groups::grouped_command;
 pub(crate) use limit::LimitArgs;
 pub(crate) use limits::LimitsCommand;
 #[cfg(feature = "local")]
@@ -73,7 +75,7 @@ pub(crate) use page::PageArgs;
 pub(crate) use peek::PeekArgs;
 pub(crate) use resource::ResourceCommand;
 pub(crate) use run::RunArgs;
-pub(crate) use set::{SetArgs, SetCommand, SetPlaceArgs};
+pub(crate) use set::{SetArgs, SetCommand, SetNamespaceArgs};
 pub(crate) use settle::SettleArgs;
 pub(crate) use shell::{CompletionsArgs, ConfigCommand, ManArgs};
 pub(crate) use simulate::SimulateArgs;
@@ -82,16 +84,16 @@ pub(crate) use system::{SystemCommand, SystemSetArgs};
 pub(crate) use token::TokenCommand;
 pub(crate) use top::TopArgs;
 pub(crate) use usage::{UsageCommand, UsageListArgs, UsagePlotArgs, UsageSelection};
-pub(crate) use wait::PatienceArgs;
+pub(crate) use wait::WaitArgs;
 
-/// The width of help unless the terminal says otherwise, which is also that of the reference.
+/// The largest width of help, which is also that of the reference.
 pub(crate) const HELP_WIDTH: usize = 80;
 
-/// Decide who may call an expensive API now, who waits and who is refused
+/// Rate limits, budgets and concurrency limits for expensive APIs
 ///
-/// Limits on requests, tokens, money and concurrency, for entities in namespaces, kept in a file that needs no server
-/// or in a table of DynamoDB.
-/// What is written to stdout is data; whatever else there is to say goes to stderr.
+/// Limits on requests, tokens, money and concurrency, shared by threads, processes and hosts. They are stored in a file that
+/// needs no server, in shared memory, in Redis or in a DynamoDB table.
+/// Data is written to stdout, notices, warnings and errors to stderr.
 #[derive(Debug, Parser)]
 #[command(
     name = "tollgate",
@@ -105,10 +107,10 @@ pub(crate) const HELP_WIDTH: usize = 80;
     after_long_help = LONG_EXAMPLES
 )]
 pub(crate) struct Cli {
-    /// What every command understands.
+    /// The options of every command.
     #[command(flatten)]
     pub(crate) global: GlobalArgs,
-    /// What to do.
+    /// The command to run.
     #[command(subcommand)]
     pub(crate) command: Command,
 }
@@ -126,103 +128,103 @@ Examples:
   tollgate usage plot --entity user-1
 
 Exit codes:
-  0  done                        3  refused by a limit
-  1  failed                      4  the store cannot be used
-  2  the command line is wrong   5  a setting or a file of limits is wrong
+  0  success                       3  denied by a limit
+  1  failure                       4  the store is unavailable
+  2  the command line is invalid   5  a setting or limits file is invalid
 
 Settings:
-  A flag wins over the environment (TOLLGATE_STORE, TOLLGATE_NAMESPACE,
+  A flag wins over environment variables (TOLLGATE_STORE, TOLLGATE_NAMESPACE,
   TOLLGATE_PRINCIPAL, TOLLGATE_COLOR, TOLLGATE_STORE_TIMEOUT,
-  TOLLGATE_AUDIT_RETENTION, TOLLGATE_USAGE_RETENTION, TOLLGATE_CACHE_TTL), that
+  TOLLGATE_AUDIT_RETENTION, TOLLGATE_USAGE_RETENTION, TOLLGATE_CACHE_TTL), these
   over the config file (--config, TOLLGATE_CONFIG, or tollgate/config.toml in
-  $XDG_CONFIG_HOME), that over the default. `tollgate config show --sources`
-  tells which.";
+  $XDG_CONFIG_HOME), and that over the default. `tollgate config show --sources`
+  shows where each value comes from.";
 
-/// What can be done.
+/// The commands.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// Tenants, which have nothing in common
+    /// Manage namespaces (isolated tenants)
     #[command(subcommand)]
     Namespace(NamespaceCommand),
-    /// Who is limited: users, keys, projects
+    /// Manage entities: users, keys, projects
     #[command(subcommand)]
     Entity(EntityCommand),
-    /// What is used: models, endpoints
+    /// Manage resources: models, endpoints
     #[command(subcommand)]
     Resource(ResourceCommand),
-    /// Limits for all entities and resources
+    /// Manage the default limits of all entities and resources
     #[command(subcommand)]
     System(SystemCommand),
-    /// Who changed what, and when
+    /// Show the audit log of changes
     #[command(subcommand)]
     Audit(AuditCommand),
-    /// What was used, by hour, day and month
+    /// Show usage by hour, day and month
     #[command(subcommand)]
     Usage(UsageCommand),
-    /// The secret that tickets are sealed with
+    /// Manage the secret that seals tickets
     #[command(subcommand)]
     Token(TokenCommand),
 
-    /// Take from the limits of an entity
+    /// Acquire amounts of an entity's limits, and print a ticket
     Acquire(AcquireArgs),
-    /// Say what a call really used
+    /// Settle a ticket with what the call really used
     Settle(SettleArgs),
-    /// Show how the limits of an entity stand
+    /// Show how much of an entity's limits is left
     Peek(PeekArgs),
-    /// Tell which limit of which entity decides, and when a call would pass
+    /// Explain which limit would deny a call, and for how long
     Explain(ExplainArgs),
     /// Replay a log of calls against other limits
     Simulate(SimulateArgs),
-    /// Keep limits in a file: plan, apply, diff, export
+    /// Manage limits in a file: plan, apply, diff, export
     #[command(subcommand)]
     Limits(LimitsCommand),
-    /// Look after the limit sets that programs keep in the store
+    /// Manage the limit sets that programs open in the store
     #[command(subcommand)]
     Set(SetCommand),
-    /// Run a command when the limits allow it
+    /// Run a command when its rate limits admit it
     Run(RunArgs),
     /// Watch the busiest entities
     Top(TopArgs),
     /// Watch a small simulated fleet
     Demo(DemoArgs),
-    /// Send many requests to providers that say "not now"
+    /// Send a file of requests to LLM providers, as fast as they allow
     #[cfg(feature = "batch")]
     #[command(subcommand)]
     Batch(BatchCommand),
 
-    /// Write down the usage of a DynamoDB table from its stream, and archive audit events
+    /// Aggregate usage from a DynamoDB stream, archive audit events
     #[cfg(feature = "dynamodb")]
     Aggregate(AggregateArgs),
-    /// DynamoDB with no AWS, for development
+    /// Run DynamoDB locally, without AWS, for development
     #[cfg(feature = "local")]
     #[command(subcommand)]
     Local(LocalCommand),
 
-    /// Serve a provider of language models that is none, for tests
+    /// Run a mock LLM provider, for tests
     #[cfg(feature = "mock-provider")]
     MockProvider(MockProviderArgs),
 
-    /// Show the store: whether it answers, how fast, and what is in it
+    /// Show whether the store answers, how fast, and what it contains
     #[command(after_help = store::STATUS)]
     Status,
     /// Show the version of this program and of the store
     #[command(after_help = store::VERSION)]
     Version,
-    /// Look for what is wrong in the store
+    /// Check the store for problems
     #[command(after_help = store::CHECK)]
     Check,
-    /// Bring the records in the store to the layout of this version
+    /// Upgrade the records in the store to the layout of this version
     ///
-    /// There is no way back. What the records say that this version has no form for is listed, and nothing is changed unless
-    /// --drop-unknown is given. Asks first, unless --yes is given.
+    /// An upgrade cannot be undone. Data that this version cannot represent is listed, and then nothing is changed unless
+    /// --drop-unknown is given. Asks for confirmation, unless --yes is given.
     #[command(after_help = store::UPGRADE)]
     Upgrade(UpgradeArgs),
     /// Show the settings
     #[command(subcommand)]
     Config(ConfigCommand),
-    /// Print what makes a shell complete our commands
+    /// Print a completion script for your shell
     Completions(CompletionsArgs),
-    /// Show the manual, or print it for man(1)
+    /// Show the manual, or print its source for man(1)
     Man(ManArgs),
     /// Print the reference of all commands, as Markdown
     #[command(hide = true, after_help = shell::REFERENCE)]

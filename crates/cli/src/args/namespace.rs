@@ -2,49 +2,49 @@ use clap::Subcommand;
 
 use crate::names;
 
-/// What can be done with namespaces.
+/// The commands for namespaces.
 #[derive(Debug, Subcommand)]
 pub(crate) enum NamespaceCommand {
-    /// Register namespaces; those that are there stay as they are
+    /// Register namespaces; existing ones stay unchanged
     #[command(after_help = "Example:\n  tollgate namespace register tenant-alpha tenant-beta")]
     Register {
-        /// Their names
+        /// Names of the namespaces
         #[arg(required = true, value_name = "NAME", value_parser = names::namespace)]
         names: Vec<String>,
     },
-    /// List the namespaces in use
+    /// List namespaces
     #[command(after_help = "Example:\n  tollgate namespace list --json")]
     List,
-    /// Show a namespace and what is in it
+    /// Show a namespace and what it contains
     #[command(after_help = "Example:\n  tollgate namespace show tenant-alpha")]
     Show {
-        /// Its name
+        /// Name of the namespace
         #[arg(value_name = "NAME", value_parser = names::namespace)]
         name: String,
     },
-    /// Delete a namespace; until it is purged it can be recovered by its id
+    /// Delete a namespace; it can be recovered by its id until it is purged
     #[command(after_help = "Example:\n  tollgate namespace delete tenant-alpha")]
     Delete {
-        /// Its name
+        /// Name of the namespace
         #[arg(value_name = "NAME", value_parser = names::namespace)]
         name: String,
     },
-    /// Take a deleted namespace into use again
+    /// Recover a deleted namespace
     #[command(after_help = "Example:\n  tollgate namespace recover b3JwaGFuLTE")]
     Recover {
-        /// Its id, as `tollgate namespace orphans` shows it
+        /// Id of the namespace, as `tollgate namespace orphans` shows it
         #[arg(value_name = "ID", value_parser = names::namespace_id)]
         id: String,
     },
-    /// List the namespaces that were deleted and not yet purged
+    /// List deleted namespaces that are not yet purged
     #[command(after_help = "Example:\n  tollgate namespace orphans")]
     Orphans,
-    /// Remove everything of a deleted namespace, for good
+    /// Purge a deleted namespace: remove all its data permanently
     ///
-    /// Asks first, unless --yes is given. A purge that was interrupted goes on when it is asked again.
+    /// Asks for confirmation, unless --yes is given. An interrupted purge continues when the command is repeated.
     #[command(after_help = "Example:\n  tollgate namespace purge b3JwaGFuLTE --yes")]
     Purge {
-        /// Its id, as `tollgate namespace orphans` shows it
+        /// Id of the namespace, as `tollgate namespace orphans` shows it
         #[arg(value_name = "ID", value_parser = names::namespace_id)]
         id: String,
     },

@@ -4,20 +4,20 @@ use tollgate::store::StoreError;
 
 use crate::exit::UsageError;
 
-/// Which part of a list.
+/// A page of a list.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct PageArgs {
-    /// How many at most
+    /// Maximum number of rows
     #[arg(long, value_name = "COUNT", default_value_t = 100, value_parser = clap::value_parser!(u16).range(1..=1000))]
     pub(crate) max: u16,
 
-    /// Go on where the last page ended, as it said
+    /// Continue after this cursor, which the last page printed
     #[arg(long, value_name = "CURSOR")]
     pub(crate) after: Option<String>,
 }
 
 impl PageArgs {
-    /// The same for the catalog.
+    /// Converts the arguments for the catalog.
     pub(crate) fn request(&self) -> PageRequest {
         let request = PageRequest::of(self.max.into());
         match &self.after {
@@ -26,12 +26,12 @@ impl PageArgs {
         }
     }
 
-    /// What an error means to the caller that gave the cursor: only a cursor can make asking for a page a bad call.
+    /// Explains an error to the caller that gave the cursor: only a cursor can make the request of a page invalid.
     pub(crate) fn explain(&self, error: CatalogError) -> anyhow::Error {
         match (&self.after, error) {
             (Some(after), CatalogError::Store(StoreError::BadCall(_))) => {
-                let valid = "give what the last page of this list said after \"there is more\"";
-                UsageError(format!("--after {after:?} is none of this list; {valid}")).into()
+                let valid = "give the cursor that the last page of this list printed after \"there is more\"";
+                UsageError(format!("--after {after:?} is not a cursor of this list; {valid}")).into()
             }
             (_, error) => error.into(),
         }

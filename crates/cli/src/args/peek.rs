@@ -2,7 +2,7 @@ use clap::Args;
 
 use crate::names;
 
-/// Whose limits.
+/// The arguments of `tollgate peek`.
 #[derive(Args, Debug)]
 #[command(after_help = "Example:\n  tollgate peek user-1 gpt-4")]
 pub(crate) struct PeekArgs {

@@ -3,10 +3,10 @@ use clap::Subcommand;
 use super::LimitArgs;
 use crate::names;
 
-/// What can be done with resources.
+/// The commands for resources.
 #[derive(Debug, Subcommand)]
 pub(crate) enum ResourceCommand {
-    /// Store limits for all entities that use a resource, in place of those that are there
+    /// Set the limits of all entities that use a resource, replacing the stored ones
     #[command(after_help = "Example:\n  tollgate resource set-defaults gpt-4 -l rpm:500 -l tpm:50000")]
     SetDefaults {
         /// The resource
@@ -16,21 +16,21 @@ pub(crate) enum ResourceCommand {
         #[command(flatten)]
         limits: LimitArgs,
     },
-    /// Show the limits that are stored for a resource
+    /// Show the stored limits of a resource
     #[command(after_help = "Example:\n  tollgate resource get-defaults gpt-4")]
     GetDefaults {
         /// The resource
         #[arg(value_name = "RESOURCE", value_parser = names::resource)]
         resource: String,
     },
-    /// Delete the limits that are stored for a resource
+    /// Delete the stored limits of a resource
     #[command(after_help = "Example:\n  tollgate resource delete-defaults gpt-4")]
     DeleteDefaults {
         /// The resource
         #[arg(value_name = "RESOURCE", value_parser = names::resource)]
         resource: String,
     },
-    /// Show how much of a limit all entities that use a resource have together, and how much is left
+    /// Show the total capacity of a limit over all entities that use a resource, and how much is left
     #[command(after_help = "Example:\n  tollgate resource capacity gpt-4 tpm")]
     Capacity {
         /// The resource
@@ -43,24 +43,24 @@ pub(crate) enum ResourceCommand {
     /// List the resources that have limits
     #[command(after_help = "Example:\n  tollgate resource list")]
     List,
-    /// Say whether calls to a resource are charged to parents, too, whatever the entities themselves say
+    /// Set whether calls to a resource are also charged to parents, overriding the entities
     #[command(after_help = "Example:\n  tollgate resource set-cascade budget false")]
     SetCascade {
         /// The resource
         #[arg(value_name = "RESOURCE", value_parser = names::resource)]
         resource: String,
-        /// Whether they are
+        /// Whether calls are also charged to parents
         #[arg(value_name = "BOOL", action = clap::ArgAction::Set)]
         cascade: bool,
     },
-    /// Take that back, so that each entity decides for itself
+    /// Undo set-cascade, so that each entity's own setting decides
     #[command(after_help = "Example:\n  tollgate resource unset-cascade budget")]
     UnsetCascade {
         /// The resource
         #[arg(value_name = "RESOURCE", value_parser = names::resource)]
         resource: String,
     },
-    /// Refuse every call to a resource
+    /// Deny every call to a resource
     #[command(after_help = "Example:\n  tollgate resource disable gpt-4")]
     Disable {
         /// The resource

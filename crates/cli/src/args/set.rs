@@ -6,30 +6,30 @@ use tollgate::SETS_NAMESPACE;
 use super::LimitArgs;
 use crate::{duration_text, names};
 
-/// What can be done with limit sets that programs keep in a store.
+/// The commands for limit sets that programs open in a store.
 #[derive(Debug, Subcommand)]
 pub(crate) enum SetCommand {
-    /// List the limit sets that programs have opened, with how each limit stands
+    /// List the limit sets that programs have opened, with what is left of each limit
     ///
     /// A set whose limits are all full is shown as idle.
     #[command(after_help = "Examples:\n  tollgate set list\n  tollgate set list --in accounts")]
     List {
-        /// Which sets.
+        /// The namespace of the sets.
         #[command(flatten)]
-        place: SetPlaceArgs,
+        location: SetNamespaceArgs,
     },
-    /// Show a limit set: its limits, how they stand, and whether it is cooling down
+    /// Show a limit set: its limits, what is left of them, and its cooldown
     #[command(after_help = "Example:\n  tollgate set show openai/blue")]
     Show(SetArgs),
-    /// Admit no calls to a limit set for a time
+    /// Start a cooldown of a limit set: deny all its calls for a time
     ///
-    /// Extends a cooldown that lasts, and never shortens one.
+    /// Extends a running cooldown, and never shortens it.
     #[command(after_help = "Example:\n  tollgate set cool-down openai/blue 30s")]
     CoolDown {
         /// The set.
         #[command(flatten)]
         set: SetArgs,
-        /// How long
+        /// Duration of the cooldown
         #[arg(value_name = "TIME", value_parser = duration_text::parse)]
         time: Duration,
     },
@@ -38,24 +38,24 @@ pub(crate) enum SetCommand {
     Resume(SetArgs),
     /// Replace limits of a limit set, for every process that shares it
     ///
-    /// What was used is carried over. It holds until the next replacement, or until a program opens the set with limits
+    /// Usage is carried over. The limits hold until the next replacement, or until a program opens the set with limits
     /// of a later version.
     #[command(after_help = "Example:\n  tollgate set replace openai/blue -l rpm:250")]
     Replace {
         /// The set.
         #[command(flatten)]
         set: SetArgs,
-        /// The limits, each in place of the one of the same name.
+        /// The limits, each replacing the one of the same name.
         #[command(flatten)]
         limits: LimitArgs,
     },
 }
 
-/// Where limit sets are.
+/// The namespace of limit sets.
 #[derive(Args, Debug)]
-pub(crate) struct SetPlaceArgs {
-    /// The namespace of the limit sets, as the programs name it
-    // Its name is not that of the field: that is the global one of the namespace to work in.
+pub(crate) struct SetNamespaceArgs {
+    /// Namespace of the limit sets, as programs name it
+    // The id differs from the field because `namespace` is the id of the global option.
     #[arg(
         id = "in",
         long = "in",
@@ -66,13 +66,13 @@ pub(crate) struct SetPlaceArgs {
     pub(crate) namespace: String,
 }
 
-/// A limit set.
+/// The name of a limit set, and its namespace.
 #[derive(Args, Debug)]
 pub(crate) struct SetArgs {
-    /// Its name
+    /// Name of the limit set
     #[arg(value_name = "SET", value_parser = names::limit_set)]
     pub(crate) name: String,
-    /// Where it is.
+    /// Its namespace.
     #[command(flatten)]
-    pub(crate) place: SetPlaceArgs,
+    pub(crate) location: SetNamespaceArgs,
 }

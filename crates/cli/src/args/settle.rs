@@ -2,25 +2,26 @@ use clap::Args;
 
 use crate::demand_text::{self, Amount};
 
-/// A ticket, and what became of it.
+/// The arguments of `tollgate settle`.
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:
-  tollgate settle \"$ticket\" tpm=700    # more is owed, less comes back
-  tollgate settle \"$ticket\" --commit   # it was used as it was taken
-  tollgate settle \"$ticket\" --cancel   # nothing of it happened
+  tollgate settle \"$ticket\" tpm=700    # excess becomes debt, the rest a refund
+  tollgate settle \"$ticket\" --commit   # used exactly what was acquired
+  tollgate settle \"$ticket\" --cancel   # the call was never made
 
-It counts once: settling a ticket again changes nothing, and the answer says so.")]
+Settling is idempotent: settling a ticket again changes nothing, and the output
+says so.")]
 pub(crate) struct SettleArgs {
-    /// What `tollgate acquire` printed
+    /// Ticket that `tollgate acquire` printed
     #[arg(value_name = "TICKET")]
     pub(crate) ticket: String,
-    /// What was really used of a limit; what is not named counts as it was taken
+    /// Amount of a limit that was really used; limits that are not named are charged as acquired
     #[arg(value_name = "LIMIT=AMOUNT", value_parser = demand_text::parse, required_unless_present_any = ["commit", "cancel"])]
     pub(crate) amounts: Vec<Amount>,
-    /// Let it count as it was taken
+    /// Charge exactly what was acquired
     #[arg(long, conflicts_with_all = ["cancel", "amounts"])]
     pub(crate) commit: bool,
-    /// Give everything back: the call was never made
+    /// Refund everything: the call was never made
     #[arg(long, conflicts_with = "amounts")]
     pub(crate) cancel: bool,
 }

@@ -6,31 +6,32 @@ use clap_complete::Shell;
 /// Help for `tollgate reference`.
 pub(super) const REFERENCE: &str = "Example:\n  tollgate reference > docs/reference/cli.md";
 
-/// What can be done with the settings.
+/// The commands for settings.
 #[derive(Debug, Subcommand)]
 pub(crate) enum ConfigCommand {
-    /// Show every setting
+    /// Show all settings
     #[command(after_help = "Example:\n  tollgate config show --sources")]
     Show {
-        /// Show where each value came from, too
+        /// Also show where each value comes from
         #[arg(long)]
         sources: bool,
     },
 }
 
-/// Which shell.
+/// The arguments of `tollgate completions`.
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:
   tollgate completions bash > \\
     ~/.local/share/bash-completion/completions/tollgate
+  tollgate completions zsh > ~/.zfunc/_tollgate   # a directory in $fpath
   tollgate completions fish > ~/.config/fish/completions/tollgate.fish")]
 pub(crate) struct CompletionsArgs {
-    /// The shell
+    /// Shell to complete in
     #[arg(value_name = "SHELL")]
     pub(crate) shell: Shell,
 }
 
-/// Which pages of the manual.
+/// The arguments of `tollgate man`.
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:
   tollgate man
@@ -38,12 +39,12 @@ pub(crate) struct CompletionsArgs {
   tollgate man entity create > tollgate-entity-create.1
   tollgate man --folder ~/.local/share/man/man1
 
-On a terminal the page is shown by man(1); elsewhere its source is printed.")]
+On a terminal man(1) shows the page; elsewhere its source is printed.")]
 pub(crate) struct ManArgs {
-    /// The command that the page is about; the whole program if none is named
+    /// Command to show the page of [default: the whole program]
     #[arg(value_name = "COMMAND")]
     pub(crate) command: Vec<String>,
-    /// Write the pages of all commands into this folder
-    #[arg(long, value_name = "FOLDER", conflicts_with = "command")]
+    /// Write the pages of all commands to this directory
+    #[arg(long, value_name = "DIR", conflicts_with = "command")]
     pub(crate) folder: Option<PathBuf>,
 }

@@ -12,10 +12,10 @@ pub(super) const CHECK: &str = "Example:\n  tollgate check --store file:limits.d
 /// Help for `tollgate upgrade`.
 pub(super) const UPGRADE: &str = "Example:\n  tollgate upgrade --dry-run\n  tollgate upgrade --yes";
 
-/// What `tollgate upgrade` is told.
+/// The arguments of `tollgate upgrade`.
 #[derive(Args, Debug)]
 pub(crate) struct UpgradeArgs {
-    /// Go on without what the records say that this version has no form for
+    /// Drop data that this version cannot represent
     #[arg(long)]
     pub(crate) drop_unknown: bool,
 }

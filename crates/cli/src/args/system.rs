@@ -3,10 +3,10 @@ use tollgate::OnUnavailable;
 
 use super::LimitArgs;
 
-/// What can be done with the limits for all entities and resources.
+/// The commands for the default limits of all entities and resources.
 #[derive(Debug, Subcommand)]
 pub(crate) enum SystemCommand {
-    /// Store limits for all entities and resources, in place of those that are there
+    /// Set the default limits of all entities and resources, replacing the stored ones
     #[command(
         name = "set-defaults",
         after_help = "Examples:
@@ -14,24 +14,24 @@ pub(crate) enum SystemCommand {
   tollgate system set-defaults --on-unavailable allow"
     )]
     Set(SystemSetArgs),
-    /// Show the limits that are stored for all entities and resources
+    /// Show the stored default limits of all entities and resources
     #[command(name = "get-defaults", after_help = "Example:\n  tollgate system get-defaults")]
     Get,
-    /// Delete the limits that are stored for all entities and resources
+    /// Delete the stored default limits of all entities and resources
     #[command(name = "delete-defaults", after_help = "Example:\n  tollgate system delete-defaults")]
     Delete,
 }
 
-/// What is to hold for all entities and resources.
+/// The arguments of `tollgate system set-defaults`.
 #[derive(Args, Debug)]
 pub(crate) struct SystemSetArgs {
     /// The limits.
     #[command(flatten)]
     pub(crate) limits: LimitArgs,
-    /// What to do when the store does not answer: block, allow or local
+    /// Policy while the store is unavailable: block, allow or local
     ///
-    /// block refuses, allow admits, local admits a share of the limits that was last heard of. Without -l, the limits that
-    /// are stored stay.
+    /// block denies every call, allow admits every call, local admits calls within a share of the last known limits. Without
+    /// -l, the stored limits stay unchanged.
     #[arg(long, value_name = "POLICY", value_parser = policy)]
     pub(crate) on_unavailable: Option<OnUnavailable>,
 }

@@ -1,13 +1,12 @@
 use clap::Subcommand;
 
-/// What can be done with what seals tickets.
+/// The commands for the secret that seals tickets.
 #[derive(Debug, Subcommand)]
 pub(crate) enum TokenCommand {
-    /// Replace the secret that tickets are sealed with
+    /// Replace the secret that seals tickets
     ///
-    /// Tickets that were sealed with the one before stay valid until the next rotation; older ones are refused. Processes
-    /// that run go on sealing with the old secret for up to a minute, so rotate twice within a minute only to refuse all
-    /// tickets that are out.
+    /// Tickets that were sealed with the previous secret stay valid until the next rotation; older ones are refused. Running
+    /// processes use the previous secret for up to a minute, so rotate twice within a minute only to invalidate all tickets.
     #[command(
         name = "rotate-secret",
         after_help = "Examples:\n  tollgate token rotate-secret\n  tollgate token rotate-secret -N tenant-alpha --json"

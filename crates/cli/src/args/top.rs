@@ -2,10 +2,10 @@ use std::time::Duration;
 
 use clap::Args;
 
-use super::SetPlaceArgs;
+use super::SetNamespaceArgs;
 use crate::duration_text;
 
-/// How to watch a namespace.
+/// The arguments of `tollgate top`.
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:
   tollgate top
@@ -13,21 +13,21 @@ use crate::duration_text;
   tollgate top --interval 5s -N tenant-alpha
   tollgate top --in accounts
 
-Ends with q or Ctrl-C. Without a terminal, with --json, and on systems other
-than Unix it looks once. Who waits is shown of all processes that wait by this
-command, as soon as they have waited for a moment. Limit sets that are idle are
-not shown; `tollgate set list` has them.")]
+Press q or Ctrl-C to quit. Without a terminal, with --json, and on systems other
+than Unix it prints one snapshot. Waiters are those of all processes that wait
+by this command, shown after they have waited for a moment. Idle limit sets are
+not shown; `tollgate set list` lists them.")]
 pub(crate) struct TopArgs {
-    /// How often to look, 100ms at least
+    /// Refresh interval, at least 100ms
     #[arg(long, value_name = "TIME", default_value = "1s", value_parser = duration_text::parse)]
     pub(crate) interval: Duration,
-    /// Look once
+    /// Print one snapshot
     #[arg(long)]
     pub(crate) once: bool,
-    /// How many rows to show; as many as there is room for if not said
+    /// Number of rows to show [default: as many as fit]
     #[arg(long, value_name = "COUNT")]
     pub(crate) max: Option<usize>,
-    /// Which limit sets to show.
+    /// The namespace of the limit sets to show.
     #[command(flatten)]
-    pub(crate) sets: SetPlaceArgs,
+    pub(crate) sets: SetNamespaceArgs,
 }

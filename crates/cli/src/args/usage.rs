@@ -6,19 +6,19 @@ use super::PageArgs;
 use crate::names;
 use crate::time_text::TimeArg;
 
-/// What can be done with usage.
+/// The commands for usage.
 #[derive(Debug, Subcommand)]
 pub(crate) enum UsageCommand {
-    /// List what was used in each window
+    /// List the usage of each window
     #[command(after_help = "Examples:
   tollgate usage list --entity key-1 --window day
   tollgate usage list --resource gpt-4 --from 2026-11-01 --until 2026-12-01
 
-A call that is charged to parents as well is in the row of each of them; OF
-CHILDREN says how much of a row is of calls that children made. ADMITTED counts
-calls as they are admitted: one that is cancelled later stays counted.")]
+A call that is also charged to parents is in the row of each of them; OF
+CHILDREN is the part of a row that calls of children used. ADMITTED counts calls
+when they are admitted: a call that is cancelled later stays counted.")]
     List(UsageListArgs),
-    /// Add up what was used
+    /// Sum usage
     #[command(after_help = "Examples:
   tollgate usage summary --entity key-1 --window hour --from 24h
   tollgate usage summary --window day
@@ -26,7 +26,7 @@ calls as they are admitted: one that is cancelled later stays counted.")]
 Without --entity a call counts once, however many parents it is charged to.
 With one, the calls of its children count as well.")]
     Summary(UsageSelection),
-    /// Draw what was used, one bar for each window
+    /// Plot usage, one bar for each window
     #[command(after_help = "Examples:
   tollgate usage plot --entity key-1
   tollgate usage plot --resource gpt-4 --window day --limit tpm
@@ -35,16 +35,16 @@ Without --entity a call counts once, however many parents it is charged to.")]
     Plot(UsagePlotArgs),
 }
 
-/// Whose usage, and when.
+/// The usage to select: entity, resource and time.
 #[derive(Args, Debug)]
 pub(crate) struct UsageSelection {
-    /// Only what this entity used
+    /// Only usage of this entity
     #[arg(short, long, value_name = "ENTITY", value_parser = names::entity)]
     pub(crate) entity: Option<String>,
-    /// Only what was used of this resource
+    /// Only usage of this resource
     #[arg(short, long, value_name = "RESOURCE", value_parser = names::resource)]
     pub(crate) resource: Option<String>,
-    /// How long a window is: hour, day or month (UTC); hourly, daily and monthly are the same
+    /// Length of a window: hour, day or month (UTC); also hourly, daily and monthly
     #[arg(short, long, value_name = "WINDOW", default_value = "hour", value_parser = window)]
     pub(crate) window: Window,
     /// Only windows that begin at this time or later: 2026-11-15, 2026-11-15T14:00:00Z, or 24h for a day ago
@@ -55,33 +55,33 @@ pub(crate) struct UsageSelection {
     pub(crate) until: Option<TimeArg>,
 }
 
-/// Which rows.
+/// The arguments of `tollgate usage list`.
 #[derive(Args, Debug)]
 pub(crate) struct UsageListArgs {
-    /// Whose usage, and when.
+    /// The usage to select.
     #[command(flatten)]
     pub(crate) selection: UsageSelection,
-    /// Which part of the list.
+    /// The page of the list.
     #[command(flatten)]
     pub(crate) page: PageArgs,
 }
 
-/// What to draw.
+/// The arguments of `tollgate usage plot`.
 #[derive(Args, Debug)]
 pub(crate) struct UsagePlotArgs {
-    /// Whose usage, and when.
+    /// The usage to select.
     #[command(flatten)]
     pub(crate) selection: UsageSelection,
-    /// Only this limit; each that was used if not said
+    /// Only this limit [default: every limit that was used]
     #[arg(long, value_name = "NAME")]
     pub(crate) limit: Option<String>,
 }
 
-/// The windows, by the words for them.
+/// The windows and their names.
 pub(crate) const WINDOWS: [(&str, Window); 3] =
     [("hour", Window::Hour), ("day", Window::Day), ("month", Window::Month)];
 
-/// Other words for them.
+/// Aliases of the windows.
 const WINDOWS_TOO: [(&str, Window); 3] =
     [("hourly", Window::Hour), ("daily", Window::Day), ("monthly", Window::Month)];
 
@@ -91,12 +91,12 @@ fn window(text: &str) -> Result<Window, String> {
 }
 
 impl UsageSelection {
-    /// The word for the window.
+    /// Returns the name of the window.
     pub(crate) fn window_word(&self) -> &'static str {
         WINDOWS.iter().find(|(_, window)| *window == self.window).map_or("window", |(word, _)| word)
     }
 
-    /// The same for the catalog.
+    /// Converts the arguments to a query, with relative times seen from `now`.
     pub(crate) fn query(&self, now: Tick) -> UsageQuery {
         let mut query = match (&self.entity, &self.resource) {
             (Some(entity), _) => UsageQuery::of_entity(entity, self.window),
@@ -114,7 +114,7 @@ impl UsageSelection {
         }
     }
 
-    /// Whose usage it is, for people.
+    /// Describes the selection in text output.
     pub(crate) fn name(&self) -> String {
         match (&self.entity, &self.resource) {
             (Some(entity), Some(resource)) => format!("entity {entity}, resource {resource}"),

@@ -5,16 +5,16 @@ use tollgate::Priority;
 
 use crate::duration_text;
 
-/// How patiently.
+/// Whether a call waits, how long, and with which priority.
 #[derive(Args, Clone, Copy, Debug)]
-pub(crate) struct PatienceArgs {
-    /// Wait for our turn, instead of being refused
+pub(crate) struct WaitArgs {
+    /// Wait until the limits admit the call, instead of being denied
     #[arg(short, long)]
     wait: bool,
-    /// Wait no longer than this; if that cannot be enough, be refused at once
+    /// Wait at most this long; denied at once if that cannot be enough
     #[arg(long, value_name = "TIME", value_parser = duration_text::parse)]
     pub(crate) timeout: Option<Duration>,
-    /// Who goes first among those who wait in one process: interactive, normal or batch
+    /// Priority over other waiters: interactive, normal or batch
     #[arg(long, value_name = "PRIORITY", value_enum, default_value = "normal", hide_possible_values = true)]
     priority: PriorityArg,
 }
@@ -26,13 +26,13 @@ enum PriorityArg {
     Batch,
 }
 
-impl PatienceArgs {
-    /// Whether to wait at all. Who says how long means to.
+impl WaitArgs {
+    /// Returns whether to wait at all. A timeout implies it.
     pub(crate) fn waits(&self) -> bool {
         self.wait || self.timeout.is_some()
     }
 
-    /// The same for the limiter.
+    /// Converts the priority for the limiter.
     pub(crate) fn priority(&self) -> Priority {
         match self.priority {
             PriorityArg::Interactive => Priority::Interactive,

@@ -1,4 +1,4 @@
-//! Taking, and handing on what was taken as a ticket.
+//! `tollgate acquire`: acquires from limits, and prints a ticket.
 
 use std::collections::BTreeMap;
 
@@ -15,7 +15,7 @@ use crate::exit::UsageError;
 use crate::output::{Answer, Output, TextPage, grouped};
 use crate::units::Units;
 
-/// Takes, and prints the ticket.
+/// Acquires, and prints the ticket.
 pub(super) fn run(context: &Context, args: AcquireArgs) -> Result<Output> {
     let limiter = context.limiter()?;
     let CallArgs { entity, resource, amounts } = &args.call;
@@ -32,12 +32,12 @@ pub(super) fn run(context: &Context, args: AcquireArgs) -> Result<Output> {
         amounts: &amounts,
         also: &also,
         units: &units,
-        patience: args.patience,
+        wait: args.wait,
         detached: Some(args.ttl),
     };
     let lease = match call.take(context, &limiter)? {
         Ok(lease) => lease,
-        Err(refused) => return Ok(refused),
+        Err(denied) => return Ok(denied),
     };
     let called = call.admitted(context, &lease);
     let taken = call.taken(&limiter, &lease)?;
@@ -46,37 +46,38 @@ pub(super) fn run(context: &Context, args: AcquireArgs) -> Result<Output> {
         return Err(without_the_store());
     }
     let ticket = lease.into_ticket().wait()?;
-    let give_back = give_back(&limiter, &ticket);
+    let undo = cancel_unwritten(&limiter, &ticket);
     let ticket = (!context.dry_run).then_some(ticket);
     let also = also.into_iter().map(|(resource, amounts)| (resource, asked(amounts))).collect();
-    Ok(Output::new(AcquireAnswer { called, ticket, taken, also, remarks, units }).or_undo(give_back))
+    Ok(Output::new(AcquireAnswer { called, ticket, taken, also, remarks, units }).or_undo(undo))
 }
 
-/// Why there is no ticket although the call was admitted.
+/// Returns the error for a call that was admitted without the store, so that there is no ticket.
 fn without_the_store() -> anyhow::Error {
-    let policy = "what the system says for that case (on_unavailable) lets calls pass without it";
+    let policy = "the policy for that case (on_unavailable) admits calls without it";
     let outcome =
-        "so nothing was taken, and there is no ticket to settle: go on without one, or try again later";
+        "so nothing was acquired, and there is no ticket to settle: continue without one, or try again later";
     anyhow::Error::from(TicketError::Degraded)
         .context(format!("the store did not answer, and {policy}; {outcome}"))
 }
 
-/// Gives back what a ticket stands for that could not be written: no caller can redeem it.
-fn give_back(limiter: &Limiter, ticket: &str) -> impl FnOnce(anyhow::Error) -> anyhow::Error + use<> {
-    let (limiter, ticket) = (limiter.clone(), ticket.to_owned());
+/// Cancels a ticket that could not be written, because no caller can settle it.
+fn cancel_unwritten(limiter: &Limiter, ticket: &str) -> impl FnOnce(anyhow::Error) -> anyhow::Error + use<> {
+    let limiter = limiter.clone();
+    let ticket = ticket.to_owned();
     move |why| {
         let cancelled = limiter.redeem(&ticket).wait().map_err(anyhow::Error::from);
         let cancelled = cancelled.and_then(|lease| Ok(lease.cancel().wait()?));
         match cancelled {
-            // As text, without the error itself: that the reader closed the pipe is no success here.
-            Ok(()) => anyhow!("the ticket cannot be written ({why}); everything was given back"),
-            Err(lost) => anyhow!("the ticket {ticket} cannot be written ({why}), nor given back: {lost}"),
+            // As text, without the error itself: a closed pipe is not a success here.
+            Ok(()) => anyhow!("the ticket cannot be written ({why}); everything was refunded"),
+            Err(lost) => anyhow!("the ticket {ticket} can be neither written ({why}) nor refunded: {lost}"),
         }
     }
 }
 
 fn asked(amounts: Vec<Exact>) -> BTreeMap<String, u64> {
-    amounts.into_iter().map(|it| (it.limit, it.amount)).collect()
+    amounts.into_iter().map(|exact| (exact.limit, exact.amount)).collect()
 }
 
 #[derive(Serialize)]
@@ -98,7 +99,7 @@ impl Answer for AcquireAnswer {
         let AcquireAnswer { called: Called { entity, resource, waited_ms, .. }, taken, remarks, .. } = self;
         let taken: Vec<String> = taken
             .iter()
-            .map(|(limit, it)| format!("{limit} {}", self.units.show_taken(limit, *it)))
+            .map(|(limit, amount)| format!("{limit} {}", self.units.show_taken(limit, *amount)))
             .collect();
         let waited = match waited_ms {
             0 => String::new(),
@@ -106,13 +107,13 @@ impl Answer for AcquireAnswer {
         };
         let remarks = match &remarks[..] {
             [] => String::new(),
-            some => format!("; past what is remarked: {}", some.join(", ")),
+            some => format!("; soft limits exceeded: {}", some.join(", ")),
         };
-        let deed = if self.ticket.is_some() { "took" } else { "would take" };
+        let action = if self.ticket.is_some() { "acquired" } else { "would acquire" };
         if let Some(ticket) = &self.ticket {
             page.line(ticket);
         }
         let taken = taken.join(", ");
-        page.remark(format_args!("{deed} {taken} of {entity} on {resource}{waited}{remarks}"));
+        page.remark(format_args!("{action} {taken} of {entity} on {resource}{waited}{remarks}"));
     }
 }

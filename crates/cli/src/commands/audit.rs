@@ -1,4 +1,4 @@
-//! Who changed what, and when.
+//! `tollgate audit`: lists changes.
 
 use anyhow::Result;
 use serde::Serialize;
@@ -10,7 +10,7 @@ use crate::args::{AuditCommand, AuditListArgs};
 use crate::context::Context;
 use crate::output::{Answer, Output, TableCell, TextPage, TextTable};
 
-/// Does what a command about audit events says.
+/// Runs a command for audit events.
 pub(super) fn run(context: &Context, command: AuditCommand) -> Result<Output> {
     let AuditCommand::List(args) = command;
     list(context, &args)
@@ -83,7 +83,7 @@ fn object(fields: &Fields) -> serde_json::Map<String, Json> {
 
 impl Answer for AuditListAnswer {
     fn text(&self, page: &mut TextPage) {
-        let mut table = TextTable::new(["TIME", "WHO", "WHAT"]).wrap(2);
+        let mut table = TextTable::new(["TIME", "PRINCIPAL", "CHANGE"]).wrap(2);
         for event in &self.events {
             table.row([
                 TableCell::from(&event.timestamp),
@@ -96,10 +96,10 @@ impl Answer for AuditListAnswer {
 }
 
 impl EventView {
-    /// What was done to whom, with what is worth knowing of it.
+    /// Formats the event as a sentence.
     fn sentence(&self) -> String {
         let about = self.about();
-        let deed = match self.action.as_str() {
+        let action = match self.action.as_str() {
             "entity_created" => format!("created {about}"),
             "entity_deleted" => format!("deleted {about}"),
             "limits_set" => format!("set limits for {about}"),
@@ -113,13 +113,13 @@ impl EventView {
             other => format!("{} {about}", other.replace('_', " ")),
         };
         match self.details() {
-            details if details.is_empty() => deed,
-            details => format!("{deed}: {details}"),
+            details if details.is_empty() => action,
+            details => format!("{action}: {details}"),
         }
     }
 
     fn about(&self) -> String {
-        let resource = self.resource.as_deref().filter(|it| *it != DEFAULT_RESOURCE);
+        let resource = self.resource.as_deref().filter(|resource| *resource != DEFAULT_RESOURCE);
         match (self.subject.as_str(), resource) {
             ("$SYSTEM", _) => "the system".into(),
             (subject, _) if subject.starts_with('$') => {
@@ -130,20 +130,20 @@ impl EventView {
         }
     }
 
-    /// What else is to be known, in one line. Limits say their names themselves, and what is as usual is not said.
+    /// Formats the details on one line, without defaults. The texts of limits contain their names.
     fn details(&self) -> String {
         let Json::Object(fields) = &self.details else { return String::new() };
-        let is_news = |name: &str, value: &Json| match value {
+        let is_shown = |name: &str, value: &Json| match value {
             Json::Null | Json::Bool(false) => self.action == "cascade_set",
             value => name != "name" || value != self.subject.as_str(),
         };
         let part = |(name, value): (&String, &Json)| match value {
             Json::Object(limits) => limits.values().map(plain).collect::<Vec<_>>().join("; "),
-            Json::Null if self.action == "cascade_set" => "taken back".into(),
+            Json::Null if self.action == "cascade_set" => "unset".into(),
             value => format!("{} {}", name.trim_end_matches("_id").replace('_', " "), plain(value)),
         };
-        let said = fields.iter().filter(|(name, value)| is_news(name, value));
-        said.map(part).collect::<Vec<_>>().join(", ")
+        let shown = fields.iter().filter(|(name, value)| is_shown(name, value));
+        shown.map(part).collect::<Vec<_>>().join(", ")
     }
 }
 

@@ -1,4 +1,4 @@
-//! A call to the limiter, as `acquire` and `run` make it: admitted, or refused as a value.
+//! A call to the limiter, as `acquire` and `run` make it.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -9,13 +9,13 @@ use tollgate::limiter::{LimiterError, LimiterLease};
 use tollgate::{DemandError, Limiter};
 
 use super::waiting::VisibleWait;
-use crate::args::PatienceArgs;
+use crate::args::WaitArgs;
 use crate::context::Context;
 use crate::demand_text::{self, Amount, Exact, Written};
 use crate::exit::{Exit, Refused, UsageError};
 use crate::output::{Answer, Format, Output, TextPage};
 use crate::units::Units;
-use crate::views::{RefusalView, micros};
+use crate::views::{DenialView, micros};
 
 /// A call that is about to be made.
 pub(super) struct LimiterCall<'a> {
@@ -25,12 +25,12 @@ pub(super) struct LimiterCall<'a> {
     pub(super) also: &'a [(String, Vec<Exact>)],
     /// The units of the resource of the call.
     pub(super) units: &'a Units,
-    pub(super) patience: PatienceArgs,
-    /// How long a detached holder, which is no process, holds what is taken; `None` if this process holds it.
+    pub(super) wait: WaitArgs,
+    /// How long a ticket, which outlives this process, holds concurrency; `None` if this process holds the lease.
     pub(super) detached: Option<Duration>,
 }
 
-/// What every answer about a call begins with.
+/// The common fields of the output about a call.
 #[derive(Serialize)]
 pub(super) struct Called {
     dry_run: bool,
@@ -43,17 +43,17 @@ pub(super) struct Called {
     pub(super) waited_ms: u64,
 }
 
-/// A call that was refused.
+/// The output about a denied call.
 #[derive(Serialize)]
-struct RefusedAnswer {
+struct DeniedAnswer {
     #[serde(flatten)]
     called: Called,
     #[serde(flatten)]
-    refusal: RefusalView,
+    refusal: DenialView,
 }
 
 impl LimiterCall<'_> {
-    /// Makes the call. A refusal is an answer for programs, and an error for people.
+    /// Makes the call. A denial is an output with `--json`, and an error otherwise.
     ///
     /// # Errors
     ///
@@ -68,21 +68,21 @@ impl LimiterCall<'_> {
             Ok(lease) => return Ok(Ok(lease)),
             Err(error) => error,
         };
-        match RefusalView::of_error(&error) {
+        match DenialView::of_error(&error) {
             Some((refusal, waited)) if context.format == Format::Json => {
                 let called = self.called(context, false, waited);
-                Ok(Err(Output::new(RefusedAnswer { called, refusal }).with_exit(Exit::REFUSED)))
+                Ok(Err(Output::new(DeniedAnswer { called, refusal }).with_exit(Exit::DENIED)))
             }
             Some((refusal, _)) => {
-                let verb = match self.patience.waits() {
+                let verb = match (self.wait.waits(), context.dry_run) {
+                    (false, _) => "denied",
+                    (true, false) => "timed out",
                     // A dry run does not wait.
-                    true if context.dry_run => "would have to wait",
-                    true => "not admitted in time",
-                    false => "refused",
+                    (true, true) => "would have to wait",
                 };
                 Err(Refused(format!("{verb}: {}; {}", refusal.reason, refusal.retry_text())).into())
             }
-            None => Err(told(error, self.units)),
+            None => Err(reword(error, self.units)),
         }
     }
 
@@ -93,8 +93,8 @@ impl LimiterCall<'_> {
     ) -> std::result::Result<LimiterLease<'l>, LimiterError> {
         let demand = demand_text::demand(self.amounts);
         let mut progress = context.progress();
-        let waits = self.patience.waits() && !context.dry_run;
-        let priority = self.patience.priority();
+        let waits = self.wait.waits() && !context.dry_run;
+        let priority = self.wait.priority();
         if !waits {
             let mut attempt = limiter.try_acquire(self.entity, self.resource, demand).priority(priority);
             if let Some(ttl) = self.detached {
@@ -107,7 +107,7 @@ impl LimiterCall<'_> {
         }
         progress.show(format_args!("waiting for {} on {}", self.entity, self.resource));
         let mut acquire = limiter.acquire(self.entity, self.resource, demand).priority(priority);
-        if let Some(timeout) = self.patience.timeout {
+        if let Some(timeout) = self.wait.timeout {
             acquire = acquire.timeout(timeout);
         }
         if let Some(ttl) = self.detached {
@@ -120,7 +120,7 @@ impl LimiterCall<'_> {
         acquire.wait()
     }
 
-    /// The beginning of an answer about an admitted call.
+    /// Returns the common fields of the output about an admitted call.
     pub(super) fn admitted(&self, context: &Context, lease: &LimiterLease<'_>) -> Called {
         self.called(context, true, lease.waited().unwrap_or_default())
     }
@@ -137,7 +137,7 @@ impl LimiterCall<'_> {
         }
     }
 
-    /// What was taken of each limit of the resource of the call, named or not.
+    /// Returns what was acquired of each limit of the resource of the call, named or not.
     ///
     /// # Errors
     ///
@@ -150,7 +150,7 @@ impl LimiterCall<'_> {
     }
 }
 
-/// One of every limit: what a call takes if nothing is said.
+/// Returns 1 of every limit, which is the default of a call.
 ///
 /// # Errors
 ///
@@ -162,18 +162,18 @@ pub(super) fn one_of_each(limiter: &Limiter, entity: &str, resource: &str) -> Re
     Ok(limits.iter().flat_map(|limits| limits.iter()).map(|limit| amount(limit.name().as_str())).collect())
 }
 
-/// An error in the words of the command line, where those of the library are about Rust.
-pub(super) fn told(error: LimiterError, units: &Units) -> anyhow::Error {
+/// Rewords an error for the command line, where the message of the library is about Rust.
+pub(super) fn reword(error: LimiterError, units: &Units) -> anyhow::Error {
     match &error {
         LimiterError::Demand { entity, resource, why: DemandError::MissingAmount { limit } } => {
-            UsageError(format!("{entity} on {resource}: {limit} wants an amount, such as {limit}=1")).into()
+            UsageError(format!("{entity} on {resource}: {limit} needs an amount, such as {limit}=1")).into()
         }
         LimiterError::Demand {
             entity,
             resource,
             why: DemandError::Impossible { limit, asked, capacity },
         } if units.unit(limit.as_str()).is_some() => {
-            let [asked, capacity] = [asked, capacity].map(|it| units.show_taken(limit.as_str(), *it));
+            let [asked, capacity] = [asked, capacity].map(|amount| units.show_taken(limit.as_str(), *amount));
             let why = format!("a demand of {asked} can never fit {limit}, whose capacity is {capacity}");
             UsageError(format!("{entity} on {resource}: {why}")).into()
         }
@@ -181,7 +181,7 @@ pub(super) fn told(error: LimiterError, units: &Units) -> anyhow::Error {
     }
 }
 
-impl Answer for RefusedAnswer {
-    /// Never asked for: to people a refusal is an error, which goes to stderr.
+impl Answer for DeniedAnswer {
+    /// Never called: in text output a denial is an error.
     fn text(&self, _: &mut TextPage) {}
 }

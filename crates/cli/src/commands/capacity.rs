@@ -1,4 +1,4 @@
-//! How a limit of a resource stands for all entities together.
+//! The total capacity of a limit of a resource over all entities.
 
 use anyhow::Result;
 use serde::Serialize;
@@ -8,11 +8,11 @@ use crate::context::Context;
 use crate::output::{Answer, Output, TableCell, TextPage, TextTable, style};
 use crate::units::Units;
 
-/// Adds up how a limit stands for every entity that has used a resource.
+/// Sums the capacity of a limit over all entities that have used a resource.
 pub(super) fn capacity(context: &Context, resource: String, limit: String) -> Result<Output> {
     let catalog = context.catalog()?;
     let whole = catalog.capacity(&resource, &limit).wait()?;
-    let used_by = whole.entities.iter().map(|it| (it.entity.as_str(), resource.as_str()));
+    let used_by = whole.entities.iter().map(|part| (part.entity.as_str(), resource.as_str()));
     let units = Units::of_used(&catalog, used_by);
     Ok(Output::new(CapacityAnswer {
         namespace: context.settings.namespace.value.clone(),
@@ -49,13 +49,9 @@ struct CapacityEntityView {
 }
 
 impl From<EntityCapacity> for CapacityEntityView {
-    fn from(it: EntityCapacity) -> CapacityEntityView {
-        CapacityEntityView {
-            entity: it.entity,
-            capacity: it.capacity,
-            available: it.available,
-            used: it.used,
-        }
+    fn from(of_entity: EntityCapacity) -> CapacityEntityView {
+        let EntityCapacity { entity, capacity, available, used, .. } = of_entity;
+        CapacityEntityView { entity, capacity, available, used }
     }
 }
 
@@ -81,11 +77,12 @@ impl Answer for CapacityAnswer {
             table.row([TableCell::name(entity), left, capacity.into(), self.shown(*used).into()]);
         }
         if table.is_empty() {
-            let (resource, limit) = (&self.resource, &self.limit);
+            let CapacityAnswer { resource, limit, .. } = self;
             return page
                 .remark(format_args!("no bucket of resource {resource} with a limit {limit} is in use"));
         }
-        let (capacity, used) = (self.shown(self.capacity), self.shown(self.used));
+        let capacity = self.shown(self.capacity);
+        let used = self.shown(self.used);
         table.row([
             TableCell::styled("all", style::HEADING),
             self.left(self.available),

@@ -8,7 +8,7 @@ use crate::context::Context;
 use crate::output::{Answer, Output, TextPage};
 use crate::views::{LevelView, OwnedLevel, action_label};
 
-/// Says whether calls cascade on a level, or takes back what was said.
+/// Sets whether calls cascade on a level, or unsets it.
 pub(super) fn set(context: &Context, level: &OwnedLevel, cascade: Option<bool>) -> Result<Output> {
     let policy = cascade.map(|is_on| if is_on { Cascade::On } else { Cascade::Off });
     let changed = context.change(|catalog| Ok(catalog.set_cascade(level.level(), policy).wait()?))?;
@@ -22,7 +22,7 @@ pub(super) fn set(context: &Context, level: &OwnedLevel, cascade: Option<bool>) 
     }))
 }
 
-/// A policy as programs see it.
+/// Converts a policy for JSON.
 pub(super) fn is_on(cascade: Cascade) -> bool {
     cascade == Cascade::On
 }
@@ -48,15 +48,15 @@ impl Answer for CascadeAnswer {
         let name = &self.name;
         match (self.cascade, self.changed) {
             (Some(cascade), true) => {
-                let deed = action_label(self.dry_run, "set", "set");
-                page.line(format_args!("{deed} the cascade of {name}: {cascade}"));
+                let action = action_label(self.dry_run, "set", "set");
+                page.line(format_args!("{action} the cascade of {name}: {cascade}"));
             }
-            (Some(cascade), false) => page.line(format_args!("the cascade of {name} was {cascade} already")),
+            (Some(cascade), false) => page.line(format_args!("the cascade of {name} is already {cascade}")),
             (None, true) => {
-                let deed = action_label(self.dry_run, "took back", "take back");
-                page.line(format_args!("{deed} what was said of the cascade of {name}"));
+                let action = action_label(self.dry_run, "unset", "unset");
+                page.line(format_args!("{action} the cascade of {name}"));
             }
-            (None, false) => page.line(format_args!("nothing was said of the cascade of {name}")),
+            (None, false) => page.line(format_args!("the cascade of {name} is not set")),
         }
     }
 }

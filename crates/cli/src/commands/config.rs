@@ -1,4 +1,4 @@
-//! Settings, and where they came from.
+//! `tollgate config`: shows the settings and their sources.
 
 use anyhow::Result;
 use serde::Serialize;
@@ -21,7 +21,7 @@ pub(super) fn run(context: &Context, command: ConfigCommand) -> Result<Output> {
     Ok(Output::new(Shown {
         settings: settings.into(),
         config_file: config.map(|(path, _)| path.display().to_string()),
-        config_file_exists: config.is_some_and(|(_, is_there)| *is_there),
+        config_file_exists: config.is_some_and(|(_, exists)| *exists),
         sources,
     }))
 }
@@ -67,7 +67,7 @@ impl Answer for Shown {
     fn text(&self, page: &mut TextPage) {
         let mut table = TextTable::new(["SETTING", "SOURCE", "VALUE"]).hide_empty(1);
         for SettingView { key, value, source, from } in &self.settings {
-            // The path of the file is long, and stands below.
+            // The path of the file is long, and is shown below.
             let source = match (self.sources, source) {
                 (false, _) => "",
                 (true, SourceName::File) => "config file",
@@ -78,7 +78,7 @@ impl Answer for Shown {
         page.table(&table);
         if let (true, Some(path)) = (self.sources, &self.config_file) {
             page.gap();
-            let state = if self.config_file_exists { "" } else { " (not there)" };
+            let state = if self.config_file_exists { "" } else { " (does not exist)" };
             page.line(format!("config file: {path}{state}"));
         }
     }

@@ -1,4 +1,4 @@
-//! Switches: entities and resources that may not be used for now, and exceptions.
+//! Disabling of entities and resources, and exceptions.
 
 use anyhow::Result;
 use serde::Serialize;
@@ -8,55 +8,55 @@ use crate::context::Context;
 use crate::output::{Answer, Output, TextPage};
 use crate::views::action_label;
 
-/// What can be switched off.
-pub(super) enum Switch {
+/// What is disabled or enabled.
+pub(super) enum DisableTarget {
     /// An entity.
     Entity(String),
     /// A resource.
     Resource(String),
-    /// A resource for an entity, and what is to be said of that.
+    /// A resource for an entity, and its new setting.
     Access(String, String, Option<Access>),
 }
 
-/// Which way.
+/// Whether to disable or enable.
 #[derive(Clone, Copy, PartialEq)]
 pub(super) enum Toggle {
-    /// No caller may use it.
+    /// Disable.
     Off,
-    /// Callers may use it again.
+    /// Enable.
     On,
 }
 
-/// Switches something off or on.
-pub(super) fn turn(context: &Context, switch: Switch, turn: Toggle) -> Result<Output> {
+/// Disables or enables a target.
+pub(super) fn toggle(context: &Context, target: DisableTarget, toggle: Toggle) -> Result<Output> {
     let changed = context.change(|catalog| {
-        Ok(match (&switch, turn) {
-            (Switch::Entity(id), Toggle::Off) => catalog.disable_entity(id),
-            (Switch::Entity(id), Toggle::On) => catalog.enable_entity(id),
-            (Switch::Resource(name), Toggle::Off) => catalog.disable_resource(name),
-            (Switch::Resource(name), Toggle::On) => catalog.enable_resource(name),
-            (Switch::Access(id, resource, access), _) => catalog.set_access(id, resource, *access),
+        Ok(match (&target, toggle) {
+            (DisableTarget::Entity(id), Toggle::Off) => catalog.disable_entity(id),
+            (DisableTarget::Entity(id), Toggle::On) => catalog.enable_entity(id),
+            (DisableTarget::Resource(name), Toggle::Off) => catalog.disable_resource(name),
+            (DisableTarget::Resource(name), Toggle::On) => catalog.enable_resource(name),
+            (DisableTarget::Access(id, resource, access), _) => catalog.set_access(id, resource, *access),
         }
         .wait()?)
     })?;
-    let (entity, resource, inherited) = match switch {
-        Switch::Entity(id) => (Some(id), None, false),
-        Switch::Resource(name) => (None, Some(name), false),
-        Switch::Access(id, name, access) => (Some(id), Some(name), access.is_none()),
+    let (entity, resource, inherited) = match target {
+        DisableTarget::Entity(id) => (Some(id), None, false),
+        DisableTarget::Resource(name) => (None, Some(name), false),
+        DisableTarget::Access(id, name, access) => (Some(id), Some(name), access.is_none()),
     };
-    Ok(Output::new(TurnAnswer {
+    Ok(Output::new(DisableAnswer {
         dry_run: context.dry_run,
         namespace: context.settings.namespace.value.clone(),
         entity,
         resource,
-        disabled: turn == Toggle::Off,
+        disabled: toggle == Toggle::Off,
         changed,
         inherited,
     }))
 }
 
 #[derive(Serialize)]
-struct TurnAnswer {
+struct DisableAnswer {
     dry_run: bool,
     namespace: String,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -65,12 +65,12 @@ struct TurnAnswer {
     resource: Option<String>,
     disabled: bool,
     changed: bool,
-    /// Whether what was said of an entity and a resource was taken back.
+    /// Whether the setting of an entity and a resource was removed.
     #[serde(skip)]
     inherited: bool,
 }
 
-impl Answer for TurnAnswer {
+impl Answer for DisableAnswer {
     fn is_echo(&self) -> bool {
         !self.dry_run
     }
@@ -82,17 +82,17 @@ impl Answer for TurnAnswer {
             (None, resource) => format!("resource {}", resource.as_deref().unwrap_or_default()),
         };
         if self.inherited {
-            let deed = action_label(self.dry_run, "took back", "take back");
-            return match self.changed {
-                true => page.line(format_args!("{deed} what was said of {what}")),
-                false => page.line(format_args!("nothing was said of {what}")),
-            };
+            if !self.changed {
+                return page.line(format_args!("{what} is neither enabled nor disabled"));
+            }
+            let action = action_label(self.dry_run, "removed", "remove");
+            return page.line(format_args!("{action} the setting of {what}"));
         }
         let (done, to_do) = if self.disabled { ("disabled", "disable") } else { ("enabled", "enable") };
         if self.changed {
             page.line(format_args!("{} {what}", action_label(self.dry_run, done, to_do)));
         } else {
-            page.line(format_args!("{what} was {done} already"));
+            page.line(format_args!("{what} is already {done}"));
         }
     }
 }

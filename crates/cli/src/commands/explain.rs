@@ -1,4 +1,4 @@
-//! Which limit of which entity decides about a call, and when the call would pass.
+//! `tollgate explain`: which limit would deny a call, and when it would be admitted.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,7 +9,7 @@ use tollgate::limiter::ChainStatus;
 use tollgate::store::usage::iso;
 use tollgate::{Limit, Limits, Ready};
 
-use super::call::{one_of_each, told};
+use super::call::{one_of_each, reword};
 use crate::args::{CallArgs, ExplainArgs};
 use crate::context::Context;
 use crate::demand_text::{self, Amount};
@@ -18,17 +18,16 @@ use crate::exit::{Exit, UsageError};
 use crate::output::style::{self, paint};
 use crate::output::{Answer, Output, TableCell, TextPage, TextTable, grouped};
 use crate::units::Units;
-use crate::views::{RefusalView, StandView, StandingView};
+use crate::views::{DemandStatusView, DenialView, LimitStatusView};
 
-/// Shows what would come of a call, and takes nothing.
+/// Evaluates a call without acquiring anything.
 pub(super) fn run(context: &Context, args: ExplainArgs) -> Result<Output> {
     let CallArgs { entity, resource, amounts } = args.call;
     let limiter = context.limiter()?;
     let units = Units::of_call(limiter.catalog(), &entity, &resource)?;
-    // As a command that is run: one of every limit if nothing is said.
-    let wanted = |resource: &str, amounts: Vec<Amount>| match amounts.is_empty() {
-        true => one_of_each(&limiter, &entity, resource),
-        false => Ok(amounts),
+    // The default is that of `tollgate run`: 1 of every limit.
+    let wanted = |resource: &str, amounts: Vec<Amount>| {
+        if amounts.is_empty() { one_of_each(&limiter, &entity, resource) } else { Ok(amounts) }
     };
     let mut asked = vec![(resource.clone(), units.exact(&wanted(&resource, amounts)?)?)];
     for (resource, amounts) in args.also.resources().map_err(UsageError)? {
@@ -37,20 +36,20 @@ pub(super) fn run(context: &Context, args: ExplainArgs) -> Result<Output> {
         asked.push((resource, amounts));
     }
     let demands = asked.iter().map(|(resource, amounts)| (resource.as_str(), demand_text::demand(amounts)));
-    let standing = limiter.check_availability_of_all(&entity, demands.collect()).wait();
-    let standing = standing.map_err(|why| told(why, &units))?;
-    let exit = if standing.passes() { Exit::OK } else { Exit::REFUSED };
-    let refusal = RefusalView::of(&standing);
+    let status = limiter.check_availability_of_all(&entity, demands.collect()).wait();
+    let status = status.map_err(|why| reword(why, &units))?;
+    let exit = if status.passes() { Exit::OK } else { Exit::DENIED };
+    let refusal = DenialView::of(&status);
     let answer = ExplainAnswer {
         namespace: context.settings.namespace.value.clone(),
         entity,
         resource,
-        passes: standing.passes(),
-        passes_at: match standing.ready() {
+        passes: status.passes(),
+        passes_at: match status.ready() {
             Ready::At(tick) if refusal.retry_after_us.is_some() => Some(iso(tick)),
             _ => None,
         },
-        held_ahead: prefetch_bounds(limiter.catalog(), &standing),
+        held_ahead: prefetch_bounds(limiter.catalog(), &status),
         refusal,
     };
     Ok(Output::new(answer).with_exit(exit))
@@ -62,27 +61,24 @@ struct ExplainAnswer {
     entity: String,
     resource: String,
     passes: bool,
-    /// `null` if it passes now, or if that depends on others giving back.
+    /// `null` if it passes now, or if that depends on other leases being released.
     passes_at: Option<String>,
-    /// What one process may hold ahead, so that others cannot have it; `null` if the store takes nothing ahead.
+    /// What one process may prefetch, so that others cannot use it; `null` if the store prefetches nothing.
     held_ahead: Option<BTreeMap<String, u64>>,
     #[serde(flatten)]
-    refusal: RefusalView,
+    refusal: DenialView,
 }
 
 impl Answer for ExplainAnswer {
     fn text(&self, page: &mut TextPage) {
         if self.passes {
-            page.line(paint(style::GOOD, "it would pass now"));
+            page.line(paint(style::GOOD, "would be admitted now"));
         } else {
-            page.sentence(format_args!(
-                "{} {}",
-                paint(style::BAD, "it would be refused:"),
-                self.refusal.reason
-            ));
-            page.sentence(format_args!("it would pass {}", self.when()));
+            page.sentence(format_args!("{} {}", paint(style::BAD, "would be denied:"), self.refusal.reason));
+            page.sentence(format_args!("would be admitted {}", self.when()));
         }
-        let resources: BTreeSet<&str> = self.refusal.buckets.iter().map(|it| it.resource.as_str()).collect();
+        let resources: BTreeSet<&str> =
+            self.refusal.buckets.iter().map(|bucket| bucket.resource.as_str()).collect();
         for bucket in self.refusal.buckets.chunk_by(|one, two| one.resource == two.resource) {
             match bucket {
                 [first, ..] if resources.len() > 1 => page.heading(format_args!("For {}", first.resource)),
@@ -94,14 +90,14 @@ impl Answer for ExplainAnswer {
             let amounts: Vec<String> =
                 held_ahead.iter().map(|(limit, most)| format!("{limit} {}", grouped(most))).collect();
             page.gap();
-            page.line(format_args!("each process may hold ahead of a bucket: {}", amounts.join(", ")));
+            page.line(format_args!("each process may prefetch from a bucket: {}", amounts.join(", ")));
         }
     }
 }
 
-/// The most that one process may hold ahead of the entity's own bucket, of each limit.
-fn prefetch_bounds(catalog: &Catalog, standing: &ChainStatus) -> Option<BTreeMap<String, u64>> {
-    let own = standing.parts.first()?;
+/// Returns the most that one process may prefetch from the entity's own bucket, of each limit.
+fn prefetch_bounds(catalog: &Catalog, status: &ChainStatus) -> Option<BTreeMap<String, u64>> {
+    let own = status.parts.first()?;
     let limits: Vec<Limit> = own.denial.statuses().map(|status| status.limit().clone()).collect();
     let limits = Limits::new(limits).ok()?;
     let most = catalog.backend().prefetch_bounds(&limits)?;
@@ -120,11 +116,11 @@ impl ExplainAnswer {
     }
 }
 
-/// Every limit of every bucket.
-fn table_of(buckets: &[StandingView]) -> TextTable {
-    let headings = ["", "ENTITY", "LIMIT", "ASKED", "AVAILABLE", "OF", "PASSES", "LIMITS FROM"];
+/// Returns a table of every limit of every bucket.
+fn table_of(buckets: &[DemandStatusView]) -> TextTable {
+    let headings = ["", "ENTITY", "LIMIT", "ASKED", "AVAILABLE", "OF", "ADMITS", "LIMITS FROM"];
     let mut table = TextTable::new(headings).right(3).right(4).right(5).wrap(7).hide_empty(0).shorten(1);
-    for StandingView { entity, limits, level, .. } in buckets {
+    for DemandStatusView { entity, limits, level, .. } in buckets {
         let mut first = Some((TableCell::name(entity), TableCell::from(level)));
         for limit in limits {
             let (entity, level) = first.take().unwrap_or_else(|| ("".into(), "".into()));
@@ -134,7 +130,7 @@ fn table_of(buckets: &[StandingView]) -> TextTable {
     table
 }
 
-fn cells(entity: TableCell, limit: &StandView, level: TableCell) -> [TableCell; 8] {
+fn cells(entity: TableCell, limit: &LimitStatusView, level: TableCell) -> [TableCell; 8] {
     let mark = if limit.decides { TableCell::styled("→", style::BAD) } else { "".into() };
     [
         mark,

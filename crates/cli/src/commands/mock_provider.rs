@@ -1,4 +1,4 @@
-//! A mock provider, on a port.
+//! `tollgate mock-provider`.
 
 use std::net::{SocketAddr, TcpListener};
 
@@ -12,19 +12,19 @@ use crate::context::Context;
 use crate::exit::{Exit, UsageError};
 use crate::output::{Answer, Output, TableCell, TextPage};
 
-/// Serves until a signal ends it, or its time is over.
+/// Serves until a signal, or until its time is over.
 pub(super) fn run(context: &Context, args: MockProviderArgs) -> Result<Output> {
     let provider = provider(&args)?;
     let listener = listen(args.listen)?;
     let address = listener.local_addr()?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    // Before the answer is written: its reader may send a signal at once.
-    let mut ending = runtime.block_on(async { ServerSignal::watch() })?;
-    // Before the server ends: a process that waits for the port reads this.
+    // Before the output is written: its reader may send a signal at once.
+    let mut shutdown = runtime.block_on(async { ServerSignal::watch() })?;
+    // Before the server starts to wait: a process that waits for the port reads this.
     Output::new(MockUpAnswer::new(&args, address)).write(&context.terminal, context.format)?;
     runtime.block_on(async {
         let serving = tokio::spawn(async move { provider.serve(listener).await });
-        ending.told(args.seconds).await?;
+        shutdown.wait(args.seconds).await?;
         serving.abort();
         match serving.await {
             Ok(Err(error)) => Err(error),
@@ -60,14 +60,13 @@ fn provider(args: &MockProviderArgs) -> Result<MockProvider> {
     builder = args.change.iter().fold(builder, |builder, change| builder.change(*change));
     builder = args.outage.iter().fold(builder, |builder, outage| builder.outage(*outage));
     builder = args.key.iter().fold(builder, |builder, key| builder.key(key));
-    // What the builder refuses was said on the command line.
+    // The builder refuses only values of options.
     builder.build().map_err(|error| UsageError(error.to_string()).into())
 }
 
 fn listen(address: SocketAddr) -> Result<TcpListener> {
     let listener = TcpListener::bind(address);
-    listener
-        .with_context(|| format!("{address} cannot be listened on; name another address, or port 0 for any"))
+    listener.with_context(|| format!("cannot listen on {address}; name another address, or port 0 for any"))
 }
 
 #[derive(Serialize)]
@@ -97,6 +96,6 @@ impl Answer for MockUpAnswer {
         };
         page.line(format_args!("curl {}{path} -d '{body}'", self.url));
         page.line(format_args!("curl {}/stats", self.url));
-        page.remark("Ctrl-C ends it");
+        page.remark("press Ctrl-C to stop");
     }
 }

@@ -1,4 +1,4 @@
-//! What commands do: each is a function from the context and its arguments to an output.
+//! The commands: each is a function from the context and its arguments to an output.
 
 mod acquire;
 #[cfg(feature = "dynamodb")]
@@ -44,10 +44,10 @@ use crate::context::Context;
 use crate::exit::UsageError;
 use crate::output::Output;
 
-/// Does what a command says.
+/// Runs a command.
 pub(crate) fn run(context: &Context, command: Command) -> Result<Output> {
-    if let (true, DryRun::Refused(name)) = (context.dry_run, DryRun::of(&command)) {
-        let why = format!("{name} cannot be tried with --dry-run; leave it out, and nothing was done");
+    if let (true, DryRun::Unsupported(name)) = (context.dry_run, DryRun::of(&command)) {
+        let why = format!("{name} does not support --dry-run; nothing was done");
         return Err(UsageError(why).into());
     }
     match command {
@@ -67,7 +67,7 @@ pub(crate) fn run(context: &Context, command: Command) -> Result<Output> {
         Command::Set(command) => set::run(context, command),
         Command::Run(args) => run::run(context, args),
         Command::Top(args) => {
-            // What stands in for a store that is not there would never show the one that is made later.
+            // The empty replacement of a missing store would never show the store that is created later.
             if !context.dry_run {
                 context.store_to_change()?;
             }
@@ -93,12 +93,12 @@ pub(crate) fn run(context: &Context, command: Command) -> Result<Output> {
     }
 }
 
-/// What a command makes of `--dry-run`. Every command is named here, so that a new one has to say it.
+/// Whether a command supports `--dry-run`. Every command is named here, so that a new one has to decide.
 enum DryRun {
-    /// It says what it would do, and writes nothing.
+    /// It shows what it would do, and writes nothing.
     Supported,
-    /// All it does is to write or to serve.
-    Refused(&'static str),
+    /// It only writes or serves.
+    Unsupported(&'static str),
 }
 
 impl DryRun {
@@ -130,13 +130,13 @@ impl DryRun {
             | Command::Reference => DryRun::Supported,
             #[cfg(feature = "batch")]
             Command::Batch(_) => DryRun::Supported,
-            Command::Demo(_) => DryRun::Refused("demo"),
+            Command::Demo(_) => DryRun::Unsupported("demo"),
             #[cfg(feature = "dynamodb")]
-            Command::Aggregate(_) => DryRun::Refused("aggregate"),
+            Command::Aggregate(_) => DryRun::Unsupported("aggregate"),
             #[cfg(feature = "local")]
-            Command::Local(_) => DryRun::Refused("local up"),
+            Command::Local(_) => DryRun::Unsupported("local up"),
             #[cfg(feature = "mock-provider")]
-            Command::MockProvider(_) => DryRun::Refused("mock-provider"),
+            Command::MockProvider(_) => DryRun::Unsupported("mock-provider"),
         }
     }
 }

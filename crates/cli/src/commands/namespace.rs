@@ -1,4 +1,4 @@
-//! Namespaces: registered, deleted, recovered and purged.
+//! `tollgate namespace`.
 
 use anyhow::{Context as _, Result};
 use serde::Serialize;
@@ -9,7 +9,7 @@ use crate::context::Context;
 use crate::output::{Answer, Output, TableCell, TextPage, counted, grouped};
 use crate::views::{CountsView, NamespaceView, action_label, namespace_table};
 
-/// Does what a command about namespaces says.
+/// Runs a command for namespaces.
 pub(super) fn run(context: &Context, command: NamespaceCommand) -> Result<Output> {
     match command {
         NamespaceCommand::Register { names } => register(context, &names),
@@ -25,28 +25,28 @@ pub(super) fn run(context: &Context, command: NamespaceCommand) -> Result<Output
 fn register(context: &Context, names: &[String]) -> Result<Output> {
     let registry = context.registry()?;
     let mut registered = Vec::new();
-    let there = registry.list().wait()?;
+    let existing = registry.list().wait()?;
     let names: Vec<&str> = names.iter().map(String::as_str).collect();
     for namespace in registry.register_all(&names).wait()? {
-        let is_new = there.iter().all(|it| it.id != namespace.id);
+        let is_new = existing.iter().all(|other| other.id != namespace.id);
         registered.push(Registered { new: is_new, namespace: namespace.into() });
     }
     Ok(Output::new(RegisterAnswer { dry_run: context.dry_run, namespaces: registered }))
 }
 
 fn list(context: &Context) -> Result<Output> {
-    let namespaces = views(context.registry_if_there()?.list().wait()?);
+    let namespaces = views(context.existing_registry()?.list().wait()?);
     let nothing = "no namespaces; the first command that writes registers one";
     Ok(Output::new(NamespaceListAnswer { namespaces, nothing }))
 }
 
 fn orphans(context: &Context) -> Result<Output> {
-    let namespaces = views(context.registry_if_there()?.orphans().wait()?);
+    let namespaces = views(context.existing_registry()?.orphans().wait()?);
     Ok(Output::new(NamespaceListAnswer { namespaces, nothing: "no deleted namespaces" }))
 }
 
 fn show(context: &Context, name: &str) -> Result<Output> {
-    let registry = context.registry_if_there()?;
+    let registry = context.existing_registry()?;
     let namespace = registry.get(name).wait()?;
     let namespace = namespace.with_context(|| format!("there is no namespace {name:?}"))?;
     let counts = registry.open(name).wait()?.counts().wait()?;
@@ -54,21 +54,21 @@ fn show(context: &Context, name: &str) -> Result<Output> {
 }
 
 fn delete(context: &Context, name: &str) -> Result<Output> {
-    let registry = context.registry_if_there()?;
+    let registry = context.existing_registry()?;
     if let Some(there) = registry.get(name).wait()? {
         let contents = || Ok(CountsView::from(registry.counts(&there.id).wait()?).as_contents());
         context.confirm_deletion(format_args!("namespace {name}"), contents)?;
     }
     let namespace = registry.delete(name).wait()?;
     if !context.dry_run {
-        let how = format!("to take it into use again: tollgate namespace recover {}", namespace.id);
-        context.note_afterwards(how);
+        let how = format!("to recover it: tollgate namespace recover {}", namespace.id);
+        context.queue_note(how);
     }
     Ok(changed(context, namespace, NamespaceChange::Deleted))
 }
 
 fn recover(context: &Context, id: &str) -> Result<Output> {
-    let namespace = context.registry_if_there()?.recover(id).wait()?;
+    let namespace = context.existing_registry()?.recover(id).wait()?;
     Ok(changed(context, namespace, NamespaceChange::Recovered))
 }
 
@@ -77,19 +77,20 @@ fn changed(context: &Context, namespace: Namespace, change: NamespaceChange) -> 
 }
 
 fn purge(context: &Context, id: &str) -> Result<Output> {
-    let registry = context.registry_if_there()?;
+    let registry = context.existing_registry()?;
     let orphans = registry.orphans().wait()?;
-    let orphan = orphans.iter().find(|it| it.id == id).with_context(|| {
-        format!("no deleted namespace has the id {id:?}; `tollgate namespace orphans` lists those there are")
+    let orphan = orphans.iter().find(|orphan| orphan.id == id).with_context(|| {
+        format!("no deleted namespace has the id {id:?}; `tollgate namespace orphans` lists them")
     })?;
-    let contents = || Ok(CountsView::from(registry.counts(id).wait()?).as_contents() + ", for good");
+    let contents = || Ok(CountsView::from(registry.counts(id).wait()?).as_contents() + ", permanently");
     context.confirm_deletion(format_args!("namespace {} ({id})", orphan.name), contents)?;
     let mut progress = context.progress();
-    let told = |done: PurgeProgress| {
-        let (buckets, records) = (grouped(done.buckets), grouped(done.records));
-        progress.show(format_args!("purging: {buckets} buckets and {records} records are gone"));
+    let report = |done: PurgeProgress| {
+        let buckets = grouped(done.buckets);
+        let records = grouped(done.records);
+        progress.show(format_args!("purging: {buckets} buckets and {records} records deleted"));
     };
-    let purged = registry.purge(id, told).wait()?;
+    let purged = registry.purge(id, report).wait()?;
     Ok(Output::new(PurgeAnswer {
         dry_run: context.dry_run,
         buckets: purged.buckets,
@@ -157,8 +158,8 @@ impl Answer for RegisterAnswer {
     fn text(&self, page: &mut TextPage) {
         for Registered { new, namespace: NamespaceView { name, id, .. } } in &self.namespaces {
             match (new, self.dry_run) {
-                (false, _) => page.line(format_args!("namespace {name} was there already, with id {id}")),
-                // The id would be another one.
+                (false, _) => page.line(format_args!("namespace {name} exists already, with id {id}")),
+                // The id would differ.
                 (true, true) => {
                     page.line(format_args!("{} namespace {name}", action_label(true, "", "register")))
                 }
@@ -198,11 +199,11 @@ impl Answer for ChangeAnswer {
 
     fn text(&self, page: &mut TextPage) {
         let NamespaceView { name, id, .. } = &self.namespace;
-        let deed = match self.change {
+        let action = match self.change {
             NamespaceChange::Deleted => action_label(self.dry_run, "deleted", "delete"),
             NamespaceChange::Recovered => action_label(self.dry_run, "recovered", "recover"),
         };
-        page.line(format_args!("{deed} namespace {name}, with id {id}"));
+        page.line(format_args!("{action} namespace {name}, with id {id}"));
     }
 }
 
@@ -218,7 +219,7 @@ impl Answer for PurgeAnswer {
         let buckets = count(self.buckets, "bucket", "buckets");
         let records = count(self.records, "record", "records");
         let NamespaceView { name, id, .. } = &self.namespace;
-        let deed = action_label(self.dry_run, "purged", "purge");
-        page.line(format_args!("{deed} namespace {name}, with id {id}: {buckets} and {records}"));
+        let action = action_label(self.dry_run, "purged", "purge");
+        page.line(format_args!("{action} namespace {name}, with id {id}: {buckets} and {records}"));
     }
 }

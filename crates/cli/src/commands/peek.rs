@@ -1,4 +1,4 @@
-//! How the limits of an entity and of its parents stand.
+//! `tollgate peek`: what is left of the limits of an entity and of its parents.
 
 use anyhow::Result;
 use serde::Serialize;
@@ -6,15 +6,15 @@ use serde::Serialize;
 use crate::args::PeekArgs;
 use crate::context::Context;
 use crate::output::{Answer, Output, TableCell, TextPage, TextTable};
-use crate::views::{StandView, StandingView, standing_views};
+use crate::views::{DemandStatusView, LimitStatusView, bucket_views};
 
 /// Shows every limit.
 pub(super) fn run(context: &Context, args: PeekArgs) -> Result<Output> {
     let PeekArgs { entity, resource } = args;
-    let standing = context.limiter()?.available(&entity, &resource).wait()?;
+    let status = context.limiter()?.available(&entity, &resource).wait()?;
     Ok(Output::new(PeekAnswer {
         namespace: context.settings.namespace.value.clone(),
-        buckets: standing_views(&standing),
+        buckets: bucket_views(&status),
         entity,
         resource,
     }))
@@ -25,7 +25,7 @@ struct PeekAnswer {
     namespace: String,
     entity: String,
     resource: String,
-    buckets: Vec<StandingView>,
+    buckets: Vec<DemandStatusView>,
 }
 
 impl Answer for PeekAnswer {
@@ -34,7 +34,7 @@ impl Answer for PeekAnswer {
             .right(2)
             .right(3)
             .wrap(5);
-        for StandingView { entity, limits, level, .. } in &self.buckets {
+        for DemandStatusView { entity, limits, level, .. } in &self.buckets {
             let mut first = Some((TableCell::name(entity), TableCell::from(level)));
             for limit in limits {
                 let (entity, level) = first.take().unwrap_or_else(|| ("".into(), "".into()));
@@ -45,6 +45,6 @@ impl Answer for PeekAnswer {
     }
 }
 
-fn cells(entity: TableCell, limit: &StandView, level: TableCell) -> [TableCell; 6] {
+fn cells(entity: TableCell, limit: &LimitStatusView, level: TableCell) -> [TableCell; 6] {
     [entity, TableCell::name(&limit.name), limit.available(), limit.capacity(), limit.full(), level]
 }

@@ -1,4 +1,4 @@
-//! Resources: their limits and switches.
+//! `tollgate resource`.
 
 use std::collections::BTreeMap;
 
@@ -12,7 +12,7 @@ use crate::context::Context;
 use crate::output::{Answer, Output, TableCell, TextPage, style};
 use crate::views::{LimitView, OwnedLevel, limit_cells, limit_views, remark_table};
 
-/// Does what a command about resources says.
+/// Runs a command for resources.
 pub(super) fn run(context: &Context, command: ResourceCommand) -> Result<Output> {
     match command {
         ResourceCommand::SetDefaults { resource, limits } => {
@@ -33,10 +33,10 @@ pub(super) fn run(context: &Context, command: ResourceCommand) -> Result<Output>
             cascade::set(context, &OwnedLevel::resource(resource), None)
         }
         ResourceCommand::Disable { resource } => {
-            disable::turn(context, disable::Switch::Resource(resource), disable::Toggle::Off)
+            disable::toggle(context, disable::DisableTarget::Resource(resource), disable::Toggle::Off)
         }
         ResourceCommand::Enable { resource } => {
-            disable::turn(context, disable::Switch::Resource(resource), disable::Toggle::On)
+            disable::toggle(context, disable::DisableTarget::Resource(resource), disable::Toggle::On)
         }
     }
 }
@@ -50,10 +50,11 @@ fn list(context: &Context) -> Result<Output> {
         resources.insert(resource.clone(), ListedResource { limits, ..ListedResource::of(resource) });
     }
     for resource in catalog.disabled_resources().wait()? {
-        resources.entry(resource).or_insert_with_key(|it| ListedResource::of(it.clone())).disabled = true;
+        let listed = resources.entry(resource).or_insert_with_key(|name| ListedResource::of(name.clone()));
+        listed.disabled = true;
     }
     for (resource, policy) in catalog.cascades_of_resources().wait()? {
-        let listed = resources.entry(resource).or_insert_with_key(|it| ListedResource::of(it.clone()));
+        let listed = resources.entry(resource).or_insert_with_key(|name| ListedResource::of(name.clone()));
         listed.cascade = Some(cascade::is_on(policy));
     }
     let namespace = context.settings.namespace.value.clone();
@@ -79,17 +80,17 @@ impl ListedResource {
         ListedResource { resource, disabled: false, cascade: None, limits: Vec::new() }
     }
 
-    /// Its name, with what is said of it.
+    /// Returns its name with its settings.
     fn cell(&self) -> TableCell {
         let cascade = match self.cascade {
             Some(true) => " (cascades)",
             Some(false) => " (does not cascade)",
             None => "",
         };
-        match self.disabled {
-            true => TableCell::styled(format!("{} (disabled){cascade}", self.resource), style::BAD),
-            false => TableCell::name(format!("{}{cascade}", self.resource)),
+        if self.disabled {
+            return TableCell::styled(format!("{} (disabled){cascade}", self.resource), style::BAD);
         }
+        TableCell::name(format!("{}{cascade}", self.resource))
     }
 }
 
@@ -97,7 +98,8 @@ impl Answer for ResourceListAnswer {
     fn text(&self, page: &mut TextPage) {
         let mut table = remark_table("RESOURCE");
         for listed in &self.resources {
-            let (limits, mut first) = (&listed.limits, Some(listed.cell()));
+            let limits = &listed.limits;
+            let mut first = Some(listed.cell());
             if limits.is_empty() {
                 let first = first.take().unwrap_or_else(|| "".into());
                 table.row([first, TableCell::from("none"), "".into(), "".into(), "".into(), "".into()]);
@@ -107,6 +109,6 @@ impl Answer for ResourceListAnswer {
                 table.row([first.take().unwrap_or_else(|| "".into()), name, amount, per, burst, notes]);
             }
         }
-        page.table_or(&table, "no resource has limits of its own");
+        page.table_or(&table, "no resource has its own limits");
     }
 }

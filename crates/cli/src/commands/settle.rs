@@ -1,4 +1,4 @@
-//! The end of what a ticket stands for.
+//! `tollgate settle`: ends the lease of a ticket.
 
 use std::collections::BTreeMap;
 
@@ -16,18 +16,18 @@ use crate::output::{Answer, Output, TextPage};
 use crate::units::Units;
 use crate::views::action_label;
 
-/// Ends it.
+/// Ends the lease of a ticket.
 pub(super) fn run(context: &Context, args: SettleArgs) -> Result<Output> {
     let SettleArgs { ticket, amounts, commit: _, cancel } = args;
     let limiter = context.limiter()?;
-    let mut lease = limiter.redeem(&ticket).wait().map_err(|why| at_home(context, &ticket, why))?;
+    let mut lease = limiter.redeem(&ticket).wait().map_err(|why| with_namespace(context, &ticket, why))?;
     let exact = counted(&limiter, &lease, &amounts);
     let reported = exact.and_then(|(exact, units)| {
         lease.report(demand_text::demand(&exact))?;
         Ok((exact, units))
     });
     let ended = if reported.is_err() || context.dry_run {
-        // Dropped, the lease of a ticket stays as it is.
+        // Dropping the lease of a ticket does not end it.
         drop(lease);
         TicketEnd::Now
     } else {
@@ -39,13 +39,14 @@ pub(super) fn run(context: &Context, args: SettleArgs) -> Result<Output> {
         (false, false) => "settle",
     };
     let (used, units) = reported?;
-    let used = used.into_iter().map(|it| (it.limit, it.amount)).collect();
+    let used = used.into_iter().map(|exact| (exact.limit, exact.amount)).collect();
     let namespace = context.settings.namespace.value.clone();
-    let (dry_run, settled_before) = (context.dry_run, ended == TicketEnd::Before);
+    let dry_run = context.dry_run;
+    let settled_before = ended == TicketEnd::Before;
     Ok(Output::new(SettleAnswer { dry_run, namespace, ticket, ending, used, units, settled_before }))
 }
 
-/// What was used, as the limits count it, and their units.
+/// Converts the used amounts to the units of the limits, and returns these units.
 fn counted(limiter: &Limiter, lease: &LimiterLease<'_>, amounts: &[Amount]) -> Result<(Vec<Exact>, Units)> {
     let units = match lease.called() {
         Some((entity, resource)) if !amounts.is_empty() => {
@@ -56,18 +57,18 @@ fn counted(limiter: &Limiter, lease: &LimiterLease<'_>, amounts: &[Amount]) -> R
     Ok((units.exact(amounts)?, units))
 }
 
-/// The error with the name of the namespace that the ticket is of, if it is in this store.
-fn at_home(context: &Context, ticket: &str, why: TicketError) -> anyhow::Error {
+/// Adds the namespace of the ticket to an error, if it is in this store.
+fn with_namespace(context: &Context, ticket: &str, why: TicketError) -> anyhow::Error {
     let TicketError::NotGenuine(here) = &why else { return why.into() };
-    let said = match context.namespace_of(ticket) {
+    let message = match context.namespace_of(ticket) {
         Ok(Some(Namespace { name, status: NamespaceStatus::Active, .. })) => {
             format!("the ticket is of namespace {name}, not of {here}; settle it with -N {name}")
         }
         Ok(Some(Namespace { name, .. })) => format!("the ticket is of namespace {name}, which was deleted"),
-        // Nothing that it says can be believed, and a principal may have no permission to look elsewhere.
+        // A forged ticket has no namespace, and the user may have no permission to read others.
         Ok(None) | Err(_) => return why.into(),
     };
-    UsageError(format!("{said}; nothing was changed")).into()
+    UsageError(format!("{message}; nothing was changed")).into()
 }
 
 #[derive(Serialize)]
@@ -90,7 +91,7 @@ impl Answer for SettleAnswer {
 
     fn text(&self, page: &mut TextPage) {
         match self.ending {
-            _ if self.settled_before => page.line("was settled before; nothing changed"),
+            _ if self.settled_before => page.line("already settled; nothing changed"),
             "cancel" => page.line(action_label(self.dry_run, "cancelled", "cancel")),
             "commit" => page.line(action_label(self.dry_run, "committed", "commit")),
             _ => {

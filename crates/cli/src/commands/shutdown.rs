@@ -1,4 +1,4 @@
-//! What ends a server.
+//! Signals that shut a server down.
 
 use std::io;
 #[cfg(unix)]
@@ -8,14 +8,14 @@ use std::time::Duration;
 #[cfg(unix)]
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
-/// Ctrl-C is pressed, the process is asked to end, or its terminal is gone.
+/// Waits for SIGINT, SIGTERM or SIGHUP.
 pub(in crate::commands) struct ServerSignal {
     #[cfg(unix)]
     signals: Vec<Signal>,
 }
 
 impl ServerSignal {
-    /// From now on the process does not end by itself when it is asked to. To be called in a runtime.
+    /// Installs the handlers: from now on signals do not kill the process. Must be called in a runtime.
     #[cfg(unix)]
     pub(in crate::commands) fn watch() -> io::Result<ServerSignal> {
         let mut kinds = vec![SignalKind::interrupt(), SignalKind::terminate()];
@@ -30,19 +30,19 @@ impl ServerSignal {
         Ok(ServerSignal {})
     }
 
-    /// Waits for it, or until the time is over.
-    pub(in crate::commands) async fn told(&mut self, seconds: Option<u32>) -> io::Result<()> {
+    /// Waits for a signal, or until the time is over.
+    pub(in crate::commands) async fn wait(&mut self, seconds: Option<u32>) -> io::Result<()> {
         match seconds {
             Some(seconds) => {
                 let time = Duration::from_secs(seconds.into());
-                tokio::time::timeout(time, self.told_once()).await.unwrap_or(Ok(()))
+                tokio::time::timeout(time, self.wait_for_signal()).await.unwrap_or(Ok(()))
             }
-            None => self.told_once().await,
+            None => self.wait_for_signal().await,
         }
     }
 
     #[cfg(unix)]
-    async fn told_once(&mut self) -> io::Result<()> {
+    async fn wait_for_signal(&mut self) -> io::Result<()> {
         std::future::poll_fn(|cx| {
             let mut polled = self.signals.iter_mut().map(|signal| signal.poll_recv(cx));
             polled.find(Poll::is_ready).unwrap_or(Poll::Pending)
@@ -52,13 +52,13 @@ impl ServerSignal {
     }
 
     #[cfg(not(unix))]
-    async fn told_once(&mut self) -> io::Result<()> {
+    async fn wait_for_signal(&mut self) -> io::Result<()> {
         tokio::signal::ctrl_c().await
     }
 }
 
-/// Returns true if a hangup would end the process. Under nohup(1) it is ignored, and handling it would undo that. Where this
-/// cannot be found out, the signal is left as it is.
+/// Returns true if SIGHUP would end the process. Under nohup(1) it is ignored, and handling it would undo that. Where this
+/// is unknown, the signal is not handled.
 #[cfg(unix)]
 fn hangup_ends() -> bool {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();

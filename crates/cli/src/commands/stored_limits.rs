@@ -1,4 +1,4 @@
-//! Stored limits on any level: set, shown and deleted.
+//! Stored limits of any level: set, get and delete.
 
 use anyhow::Result;
 use serde::Serialize;
@@ -21,7 +21,7 @@ pub(super) fn set(context: &Context, level: OwnedLevel, args: &LimitArgs) -> Res
     set_with(context, &level, store)
 }
 
-/// Stores limits for the system, or what to do when the store does not answer, or both.
+/// Stores limits of the system, the policy while the store is unavailable, or both.
 pub(super) fn set_system(
     context: &Context,
     args: &LimitArgs,
@@ -31,16 +31,15 @@ pub(super) fn set_system(
     let given = (!args.is_empty()).then(|| args.limits()).transpose()?;
     let level = OwnedLevel::system();
     let store = |catalog: &Catalog| {
-        // Without any limits given, those that are stored stay.
-        let there = catalog.limits(level.level()).wait();
-        let limits = match (&given, &there) {
+        // Without limits, the stored ones stay.
+        let stored = catalog.limits(level.level()).wait();
+        let limits = match (&given, &stored) {
             (Some(limits), _) => limits.clone(),
-            (None, Ok(there)) => there.as_ref().map_or_else(none, |stored| stored.limits.clone()),
+            (None, Ok(stored)) => stored.as_ref().map_or_else(none, |stored| stored.limits.clone()),
             (None, Err(why)) => return Err(why.clone().into()),
         };
-        let is_there = |stored: StoredLimits| stored.has(&limits) && stored.on_unavailable == Some(policy);
-        let is_there = there.ok().flatten().is_some_and(is_there);
-        if is_there {
+        let is_same = |stored: StoredLimits| stored.has(&limits) && stored.on_unavailable == Some(policy);
+        if stored.ok().flatten().is_some_and(is_same) {
             return Ok(false);
         }
         catalog.set_system_limits(&limits, Some(policy)).wait()?;
@@ -53,7 +52,7 @@ fn none() -> Limits {
     Limits::new(Vec::<tollgate::Limit>::new()).expect("no limits are a set of limits")
 }
 
-/// Stores limits by a function that says whether that changed anything.
+/// Stores limits by a function that returns whether it changed anything.
 fn set_with(
     context: &Context,
     level: &OwnedLevel,
@@ -78,8 +77,8 @@ fn set_with(
     }))
 }
 
-/// The limits that are stored on a level, if any are; `None` if they cannot be read, which may be why they are to be
-/// replaced or deleted.
+/// Returns the stored limits of a level, if there are any; `None` if they cannot be read, which may be the reason to replace
+/// or delete them.
 fn before(catalog: &Catalog, level: &OwnedLevel) -> Result<Option<Option<Vec<LimitView>>>> {
     match catalog.limits(level.level()).wait() {
         Err(CatalogError::BadRecord { .. }) => Ok(None),
@@ -93,7 +92,7 @@ pub(super) fn get(context: &Context, level: &OwnedLevel) -> Result<Output> {
     Ok(Output::new(GetAnswer {
         namespace: context.settings.namespace.value.clone(),
         level: level.view(),
-        on_unavailable: stored.as_ref().and_then(|it| it.on_unavailable).map(OnUnavailable::name),
+        on_unavailable: stored.as_ref().and_then(|stored| stored.on_unavailable).map(OnUnavailable::name),
         limits: stored.map(|stored| limit_views(stored.limits.iter())),
         name: level.name(),
     }))
@@ -163,7 +162,7 @@ impl Answer for SetAnswer {
 
     fn text(&self, page: &mut TextPage) {
         if !self.changed {
-            page.line(format_args!("the limits for {} were stored already", self.name));
+            page.line(format_args!("the limits for {} are already stored", self.name));
             page.gap();
             return limits_text(page, &self.limits, self.on_unavailable);
         }
@@ -193,11 +192,11 @@ impl Answer for LimitsDeleteAnswer {
 
     fn text(&self, page: &mut TextPage) {
         if self.deleted {
-            let deed = action_label(self.dry_run, "deleted", "delete");
+            let action = action_label(self.dry_run, "deleted", "delete");
             let before = self.before.as_ref().map(|limits| format!(": {}", limit_texts(limits)));
-            page.line(format_args!("{deed} the limits for {}{}", self.name, before.unwrap_or_default()));
+            page.line(format_args!("{action} the limits for {}{}", self.name, before.unwrap_or_default()));
         } else {
-            page.line(format_args!("no limits were stored for {}", self.name));
+            page.line(format_args!("no limits are stored for {}", self.name));
         }
     }
 }
@@ -206,6 +205,6 @@ fn limits_text(page: &mut TextPage, limits: &[LimitView], on_unavailable: Option
     page.table_or_line(&limit_table(limits), "no limits");
     if let Some(policy) = on_unavailable {
         page.gap();
-        page.line(format_args!("when the store does not answer: {policy}"));
+        page.line(format_args!("while the store is unavailable: {policy}"));
     }
 }

@@ -1,4 +1,4 @@
-//! Limits for every entity and every resource.
+//! `tollgate system`.
 
 use anyhow::Result;
 
@@ -8,7 +8,7 @@ use crate::context::Context;
 use crate::output::Output;
 use crate::views::OwnedLevel;
 
-/// Does what a command about the system says.
+/// Runs a command for the default limits.
 pub(super) fn run(context: &Context, command: SystemCommand) -> Result<Output> {
     match command {
         SystemCommand::Set(SystemSetArgs { limits, on_unavailable }) => {

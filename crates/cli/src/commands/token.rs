@@ -1,4 +1,4 @@
-//! The secret that tickets are sealed with.
+//! `tollgate token`: the secret that seals tickets.
 
 use anyhow::Result;
 use serde::Serialize;
@@ -8,7 +8,7 @@ use crate::context::Context;
 use crate::output::{Answer, Output, TextPage};
 use crate::views::action_label;
 
-/// Does what a command about tokens says.
+/// Runs a command for the secret.
 pub(super) fn run(context: &Context, command: TokenCommand) -> Result<Output> {
     match command {
         TokenCommand::RotateSecret => rotate_secret(context),
@@ -16,7 +16,7 @@ pub(super) fn run(context: &Context, command: TokenCommand) -> Result<Output> {
 }
 
 fn rotate_secret(context: &Context) -> Result<Output> {
-    // A namespace that is not there has no tickets: its name may be a slip.
+    // Fails if the namespace does not exist, because its name may be a typo.
     context.catalog()?;
     let version = context.change(|catalog| Ok(catalog.rotate_secret().wait()?))?;
     let namespace = context.settings.namespace.value.clone();
@@ -33,8 +33,8 @@ struct RotateAnswer {
 impl Answer for RotateAnswer {
     fn text(&self, page: &mut TextPage) {
         let RotateAnswer { dry_run, namespace, version } = self;
-        let deed = action_label(*dry_run, "rotated", "rotate");
-        page.line(format_args!("{deed} the secret of namespace {namespace}, to version {version}"));
-        page.remark("tickets that were sealed with the one before are valid until the next rotation, older ones are not");
+        let action = action_label(*dry_run, "rotated", "rotate");
+        page.line(format_args!("{action} the secret of namespace {namespace}, to version {version}"));
+        page.remark("tickets sealed with the previous secret stay valid until the next rotation; older ones are refused");
     }
 }

@@ -1,4 +1,4 @@
-//! Letting others see that this process waits, which `tollgate top` shows.
+//! Publication of a wait in the store, which `tollgate top` shows.
 
 use std::collections::BTreeMap;
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
@@ -11,71 +11,71 @@ use tollgate::{Catalog, Span};
 use super::call::LimiterCall;
 use crate::demand_text::Exact;
 
-/// A wait that is over by then is not worth a write.
+/// A shorter wait is not published.
 const SHOWN_AFTER: Duration = Duration::from_millis(250);
 
-/// For how long a wait is seen that is not said to go on: as long as it has lasted, within these bounds. So a wait costs
-/// fewer writes the longer it lasts, and one whose process was killed is not seen for much longer than it was.
-const SEEN_FOR: [Span; 2] = [Span::from_secs(5), Span::from_secs(60)];
+/// The bounds of the lifetime of a published wait, which is as long as the wait has lasted. So a longer wait costs fewer
+/// writes, and the record of a killed process expires soon.
+const LIFETIME: [Span; 2] = [Span::from_secs(5), Span::from_secs(60)];
 
-/// How often it is said that a wait goes on while it is seen: so often that one or two lost words do not matter.
+/// The number of renewals within a lifetime, so that one or two lost ones do no harm.
 const RENEWALS: u32 = 3;
 
-/// A wait that others can see, until this is dropped.
+/// A wait that is published until this is dropped.
 pub(super) struct VisibleWait {
     over: Option<Sender<()>>,
-    teller: Option<JoinHandle<()>>,
+    publisher: Option<JoinHandle<()>>,
 }
 
 impl VisibleWait {
-    /// Begins to wait, even if the wait cannot be shown to others.
+    /// Starts to publish a wait. Errors are ignored, because only the view of `top` depends on it.
     pub(super) fn begin(catalog: &Catalog, call: &LimiterCall<'_>) -> VisibleWait {
-        let (catalog, waiter) = (catalog.clone(), waiter_of(catalog, call));
+        let waiter = waiter_of(catalog, call);
+        let catalog = catalog.clone();
         let (over, is_over) = mpsc::channel();
-        let tell = move || Teller { catalog, waiter, seen: None }.tell_until(&is_over);
-        let teller = thread::Builder::new().name("tollgate-wait".into()).spawn(tell).ok();
-        VisibleWait { over: Some(over), teller }
+        let publish = move || WaitPublisher { catalog, waiter, seen: None }.publish_until(&is_over);
+        let publisher = thread::Builder::new().name("tollgate-wait".into()).spawn(publish).ok();
+        VisibleWait { over: Some(over), publisher }
     }
 }
 
 impl Drop for VisibleWait {
     fn drop(&mut self) {
         drop(self.over.take());
-        if let Some(teller) = self.teller.take() {
-            // Should it have panicked, what it wrote is gone by itself in a moment.
-            let _ = teller.join();
+        if let Some(publisher) = self.publisher.take() {
+            // A panic is ignored: the record expires by itself.
+            let _ = publisher.join();
         }
     }
 }
 
-struct Teller {
+struct WaitPublisher {
     catalog: Catalog,
     waiter: WaiterRecord,
     seen: Option<SeenWaiter>,
 }
 
-impl Teller {
-    fn tell_until(mut self, is_over: &Receiver<()>) {
+impl WaitPublisher {
+    fn publish_until(mut self, is_over: &Receiver<()>) {
         let mut pause = SHOWN_AFTER;
         while is_over.recv_timeout(pause) == Err(RecvTimeoutError::Timeout) {
-            pause = self.tell().to_duration() / RENEWALS;
+            pause = self.publish().to_duration() / RENEWALS;
         }
         if let Some(seen) = &self.seen {
-            // What cannot be withdrawn is gone by itself in a moment.
+            // An error is ignored: the record expires by itself.
             let _ = self.catalog.withdraw_waiter(seen).wait();
         }
     }
 
-    /// Says that the wait goes on. What fails is tried again next time: nothing but the view of others depends on it. Returns for
-    /// how long it is seen now.
-    fn tell(&mut self) -> Span {
-        let [least, most] = SEEN_FOR;
-        let seen_for = self.catalog.backend().clock().now().since(self.waiter.since).clamp(least, most);
-        let is_seen = self.seen.as_ref().map(|seen| self.catalog.renew_waiter(seen, seen_for).wait());
+    /// Publishes or renews the wait, and returns its lifetime. An error is ignored until the next renewal.
+    fn publish(&mut self) -> Span {
+        let [least, most] = LIFETIME;
+        let lifetime = self.catalog.backend().clock().now().since(self.waiter.since).clamp(least, most);
+        let is_seen = self.seen.as_ref().map(|seen| self.catalog.renew_waiter(seen, lifetime).wait());
         if matches!(is_seen, None | Some(Ok(false))) {
-            self.seen = self.catalog.show_waiter(&self.waiter, seen_for).wait().ok().flatten();
+            self.seen = self.catalog.show_waiter(&self.waiter, lifetime).wait().ok().flatten();
         }
-        seen_for
+        lifetime
     }
 }
 
@@ -88,7 +88,7 @@ fn waiter_of(catalog: &Catalog, call: &LimiterCall<'_>) -> WaiterRecord {
 }
 
 fn asked(amounts: &[Exact]) -> BTreeMap<String, u64> {
-    amounts.iter().map(|it| (it.limit.clone(), it.amount)).collect()
+    amounts.iter().map(|exact| (exact.limit.clone(), exact.amount)).collect()
 }
 
 #[cfg(unix)]
@@ -107,18 +107,18 @@ mod tests {
     use tollgate::Limiter;
 
     use super::*;
-    use crate::args::PatienceArgs;
+    use crate::args::WaitArgs;
     use crate::units::Units;
 
     #[derive(Parser)]
-    struct TestPatience {
+    struct TestArgs {
         #[command(flatten)]
-        patience: PatienceArgs,
+        wait: WaitArgs,
     }
 
     fn call<'a>(amounts: &'a [Exact], units: &'a Units) -> LimiterCall<'a> {
-        let TestPatience { patience } = TestPatience::parse_from(["", "--wait"]);
-        LimiterCall { entity: "me", resource: "jobs", amounts, also: &[], units, patience, detached: None }
+        let TestArgs { wait } = TestArgs::parse_from(["", "--wait"]);
+        LimiterCall { entity: "me", resource: "jobs", amounts, also: &[], units, wait, detached: None }
     }
 
     #[test]
@@ -131,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn a_wait_is_seen_while_it_lasts() {
+    fn a_wait_is_published_while_it_lasts() {
         let limiter = Limiter::in_memory().unwrap();
         let catalog = limiter.catalog();
         let wait = VisibleWait::begin(
@@ -151,17 +151,17 @@ mod tests {
     }
 
     #[test]
-    fn one_that_was_not_renewed_in_time_is_shown_again() {
+    fn a_wait_that_was_not_renewed_in_time_is_published_again() {
         let limiter = Limiter::in_memory().unwrap();
         let catalog = limiter.catalog().clone();
         let waiter = waiter_of(&catalog, &call(&[], &Units::default()));
-        let mut teller = Teller { catalog: catalog.clone(), waiter, seen: None };
-        teller.tell();
-        // As if its time had been over.
-        catalog.withdraw_waiter(teller.seen.as_ref().unwrap()).wait().unwrap();
-        teller.tell();
+        let mut publisher = WaitPublisher { catalog: catalog.clone(), waiter, seen: None };
+        publisher.publish();
+        // As if its lifetime had expired.
+        catalog.withdraw_waiter(publisher.seen.as_ref().unwrap()).wait().unwrap();
+        publisher.publish();
         assert_eq!(catalog.waiters().wait().unwrap().len(), 1);
-        teller.tell();
+        publisher.publish();
         assert_eq!(catalog.waiters().wait().unwrap().len(), 1);
     }
 }

@@ -1,4 +1,4 @@
-//! Limits as people write them after `-l`.
+//! Limits as text, as they are written after `-l`.
 //!
 //! ```text
 //! NAME:AMOUNT[/PERIOD][:BURST][,OPTION]...
@@ -7,9 +7,9 @@
 //! | written | meaning |
 //! |---|---|
 //! | `rpm:1000` | 1000 a minute |
-//! | `tpm:10000/hour:20000` | 10000 an hour, at most 20000 at once |
+//! | `tpm:10000/hour:20000` | 10000 an hour, with a burst of 20000 |
 //! | `rps:5/90s` | 5 in 90 seconds; `second`, `minute`, `hour`, `day`, or a number with `us`, `ms`, `s`, `m`, `h`, `d` |
-//! | `slots:4/at-once` | 4 at once, given back when a lease ends |
+//! | `slots:4/at-once` | concurrency: 4 at once, released when a lease ends |
 //! | `spend:500/cron(0 0 * * * Europe/Berlin)` | 500 until the next edge of a calendar in a time zone |
 //! | `messages:80/session(3h)` | 80 in three hours from the first use |
 //!
@@ -17,14 +17,14 @@
 //! |---|---|
 //! | `fixed`, `sliding` | a window instead of a bucket: fixed from the epoch, or wherever it starts |
 //! | `leaky`, `gcra` | other names for a bucket, with the same verdicts |
-//! | `resolution=100ms` | how finely a sliding window remembers |
-//! | `calls` | every call takes 1 unless it says otherwise |
-//! | `soft=800` | remark when more than that is in use |
-//! | `shadow` | count, and never refuse |
+//! | `resolution=100ms` | the resolution of a sliding window |
+//! | `calls` | every call takes 1 unless its demand names another amount |
+//! | `soft=800` | warn when more than 800 are in use |
+//! | `shadow` | count, and never deny |
 //! | `unit=USD:6` | amounts are in this unit, with so many decimals: `spend:25.50/day,unit=USD:6` |
 //!
 //! An amount is a whole number, whose digits may be grouped by `_`, or `unbounded`. Every limit can be written, and
-//! what is printed reads back as the same limit.
+//! a printed limit parses back to the same limit.
 
 mod parse;
 mod print;
@@ -34,10 +34,10 @@ pub(crate) use print::{amount, per, print, shown};
 
 use tollgate::Algorithm;
 
-/// What a valid limit looks like, for error messages.
+/// The valid form, for error messages.
 const VALID: &str = "NAME:AMOUNT[/PERIOD][:BURST][,OPTION], such as rpm:1000 or tpm:10000/hour:20000";
 
-/// The words for ways to measure a rate that are not the ordinary one.
+/// The names of algorithms other than the token bucket.
 const ALGORITHMS: [(&str, Algorithm); 4] = [
     ("fixed", Algorithm::FixedWindow),
     ("sliding", Algorithm::SlidingWindow),
@@ -45,13 +45,13 @@ const ALGORITHMS: [(&str, Algorithm); 4] = [
     ("gcra", Algorithm::Gcra),
 ];
 
-/// The words for periods, in seconds.
+/// The names of periods, in seconds.
 const PERIODS: [(&str, u64); 4] = [("second", 1), ("minute", 60), ("hour", 3_600), ("day", 86_400)];
 
-/// The word for a limit that is given back.
+/// The period of a concurrency limit.
 const AT_ONCE: &str = "at-once";
 
-/// The word for no bound.
+/// The amount of a limit that never denies.
 const NO_BOUND: &str = "unbounded";
 
 #[cfg(test)]
@@ -123,37 +123,37 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_limit_says_what_is_wrong_with_an_example() {
+    fn an_error_says_what_is_wrong_and_shows_an_example() {
         for (text, said) in [
             ("", "there is no ':'"),
             ("rpm", "there is no ':'"),
             (":5", "name is \"\""),
             ("r pm:5", "name is \"r pm\""),
             ("wcu:5", "name is \"wcu\""),
-            ("rpm:", "\"\" is no amount"),
-            ("rpm:many", "\"many\" is no amount"),
-            ("rpm:-5", "\"-5\" is no amount"),
-            ("rpm:1.5", "\"1.5\" is no amount"),
+            ("rpm:", "\"\" is not an amount"),
+            ("rpm:many", "\"many\" is not an amount"),
+            ("rpm:-5", "\"-5\" is not an amount"),
+            ("rpm:1.5", "\"1.5\" is not an amount"),
             ("rpm:0", "amount is 0"),
-            ("rpm:18446744073709551615", "is too much; at most 1000000000000000, or unbounded"),
-            ("rpm:5:18446744073709551615", "is too much"),
+            ("rpm:18446744073709551615", "is too large; at most 1000000000000000, or unbounded"),
+            ("rpm:5:18446744073709551615", "is too large"),
             ("rpm:18446744073709551614", "amount is 18446744073709551614"),
-            ("rpm:5/fortnight", "\"fortnight\" is no period"),
+            ("rpm:5/fortnight", "\"fortnight\" is not a period"),
             ("rpm:5/0s", "period is 0ns"),
-            ("rpm:5:x", "\"x\" is no amount"),
+            ("rpm:5:x", "\"x\" is not an amount"),
             ("slots:5/at-once:7", "burst is 7"),
             ("spend:5/cron(0 0 * * *)", "number of words is 5"),
             ("spend:5/cron(0 0 * * * Europe/Berln)", "did you mean Europe/Berlin"),
             ("spend:5/cron(0 0 * * * UTC", "there is no ')'"),
-            ("spend:5/session(long)", "\"long\" is no length of time"),
-            ("spend:5/week(2)", "\"week(2)\" is no period"),
-            ("rpm:5,fast", "\"fast\" is no option"),
-            ("rpm:5,soft", "\"soft\" is no option"),
+            ("spend:5/session(long)", "\"long\" is not a duration"),
+            ("spend:5/week(2)", "\"week(2)\" is not a period"),
+            ("rpm:5,fast", "\"fast\" is not an option"),
+            ("rpm:5,soft", "\"soft\" is not an option"),
             ("rpm:5,soft=9", "soft is 9"),
             ("rpm:5,fixed,sliding", "\"sliding\" comes after \"fixed\""),
-            ("rpm:5,shadow,shadow", "\"shadow\" is said twice"),
-            ("slots:4/at-once,fixed", "only rates and calls"),
-            ("rpm:5,unit=USD", "\"USD\" is no unit"),
+            ("rpm:5,shadow,shadow", "\"shadow\" is given twice"),
+            ("slots:4/at-once,fixed", "only rates and call limits"),
+            ("rpm:5,unit=USD", "\"USD\" is not a unit"),
         ] {
             let why = parse(text).unwrap_err();
             assert!(why.contains(said), "{text:?}: {why}");

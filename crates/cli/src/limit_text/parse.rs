@@ -1,4 +1,4 @@
-//! From text to a limit.
+//! Parsing of limits.
 
 use std::time::Duration;
 
@@ -7,17 +7,17 @@ use tollgate::{AMOUNT_MAX, Algorithm, Limit, LimitBuilder, LimitError, UNBOUNDED
 use super::{ALGORITHMS, AT_ONCE, NO_BOUND, PERIODS, VALID};
 use crate::{demand_text, duration_text};
 
-/// The limit that a text says.
+/// Parses a limit.
 ///
 /// # Errors
 ///
-/// What is wrong with a text that is no limit, and what would be valid.
+/// What is wrong with the text, and what would be valid.
 pub(crate) fn parse(text: &str) -> Result<Limit, String> {
     let with_example = |why: String| format!("{why}; valid is {VALID}");
     parts(text).and_then(|parts| parts.limit()).map_err(with_example)
 }
 
-/// A text taken apart.
+/// The parts of the text of a limit.
 struct LimitTextParts<'a> {
     name: &'a str,
     amount: &'a str,
@@ -50,7 +50,7 @@ fn parts(text: &str) -> Result<LimitTextParts<'_>, String> {
     Ok(LimitTextParts { name, amount, period, burst, options: LimitTextOptions::parse(options)? })
 }
 
-/// The text before the first `mark` that is not in brackets, and the text behind it.
+/// Splits a text at the first `mark` that is not in parentheses.
 fn cut(text: &str, mark: char) -> (&str, Option<&str>) {
     let mut depth = 0_usize;
     for (at, c) in text.char_indices() {
@@ -72,9 +72,9 @@ impl LimitTextParts<'_> {
             builder = builder.burst(self.amount_of(burst)?);
         }
         if let Some((_, algorithm)) = algorithm {
-            let kind = builder.clone().build().map_err(said)?.kind();
+            let kind = builder.clone().build().map_err(without_name)?.kind();
             if !matches!(kind, tollgate::Kind::Rate(_) | tollgate::Kind::Calls(_)) {
-                return Err("only rates and calls can be measured otherwise".into());
+                return Err("only rates and call limits can use another algorithm".into());
             }
             builder = builder.algorithm(*algorithm);
         }
@@ -88,10 +88,10 @@ impl LimitTextParts<'_> {
             builder = builder.unit(unit.clone());
         }
         if *calls && self.length()?.is_none() {
-            return Err("only so much per time can count calls".into());
+            return Err("only an amount per time can count calls".into());
         }
         let builder = if *shadow { builder.shadow() } else { builder };
-        builder.build().map_err(said)
+        builder.build().map_err(without_name)
     }
 
     fn kind(&self) -> Result<LimitBuilder, String> {
@@ -116,7 +116,7 @@ impl LimitTextParts<'_> {
         Ok(Limit::resource(self.name, amount))
     }
 
-    /// The period of a rate; `None` if it is something else.
+    /// Returns the period of a rate; `None` for any other kind of limit.
     fn length(&self) -> Result<Option<Duration>, String> {
         let text = self.period.unwrap_or("minute");
         if text == AT_ONCE || ["cron(", "session("].iter().any(|word| text.starts_with(word)) {
@@ -127,7 +127,7 @@ impl LimitTextParts<'_> {
         }
         let valid = "second, minute, hour, day, 90s, 5m, at-once, cron(...) and session(...)";
         let length =
-            duration_text::parse(text).map_err(|_| format!("{text:?} is no period; there are {valid}"))?;
+            duration_text::parse(text).map_err(|_| format!("{text:?} is not a period; valid are {valid}"))?;
         Ok(Some(length))
     }
 
@@ -140,9 +140,9 @@ impl LimitTextParts<'_> {
             None => demand_text::whole_number(text),
         };
         match amount {
-            None => Err(format!("{text:?} is no amount")),
-            // One number stands for no bound. Who means that says so.
-            Some(UNBOUNDED) => Err(format!("{text:?} is too much; at most {AMOUNT_MAX}, or {NO_BOUND}")),
+            None => Err(format!("{text:?} is not an amount")),
+            // This number is the constant for no bound, which users must write as a word.
+            Some(UNBOUNDED) => Err(format!("{text:?} is too large; at most {AMOUNT_MAX}, or {NO_BOUND}")),
             Some(amount) => Ok(amount),
         }
     }
@@ -156,7 +156,7 @@ impl<'a> LimitTextOptions<'a> {
         for word in text.split(',') {
             let (key, value) = word.split_once('=').map_or((word, None), |(key, value)| (key, Some(value)));
             if seen.contains(&key) {
-                return Err(format!("{key:?} is said twice"));
+                return Err(format!("{key:?} is given twice"));
             }
             seen.push(key);
             options.set(key, value)?;
@@ -180,10 +180,10 @@ impl<'a> LimitTextOptions<'a> {
         let known = ALGORITHMS.iter().find(|(word, _)| *word == key && value.is_none());
         let (word, algorithm) = known.ok_or_else(|| {
             let valid = "fixed, sliding, leaky, gcra, calls, shadow, soft=N, resolution=TIME and unit=SYMBOL:DECIMALS";
-            format!("{key:?} is no option; there are {valid}")
+            format!("{key:?} is not an option; valid are {valid}")
         })?;
         match self.algorithm {
-            Some((other, _)) => Err(format!("{word:?} comes after {other:?}, and only one of them can hold")),
+            Some((other, _)) => Err(format!("{word:?} comes after {other:?}; give only one of them")),
             None => {
                 self.algorithm = Some((word, *algorithm));
                 Ok(())
@@ -198,11 +198,11 @@ fn unit_of(text: &str) -> Result<Unit, String> {
     let unit = parts.and_then(|(symbol, count)| Some(Unit::new(symbol, decimals(count)?)));
     match unit {
         Some(unit) => unit.map_err(|why| why.to_string()),
-        None => Err(format!("{text:?} is no unit; write it like USD:6")),
+        None => Err(format!("{text:?} is not a unit; write it like USD:6")),
     }
 }
 
-/// The name of the limit stands on the command line already.
-fn said(error: LimitError) -> String {
+/// Formats an error without the name of the limit, which the command line shows already.
+fn without_name(error: LimitError) -> String {
     format!("{} is {}, but must be {}", error.field(), error.value(), error.valid())
 }

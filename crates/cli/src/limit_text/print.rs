@@ -1,4 +1,4 @@
-//! From a limit to text.
+//! Formatting of limits.
 
 use tollgate::{Algorithm, Kind, Limit, Resets, UNBOUNDED};
 
@@ -6,7 +6,7 @@ use super::{ALGORITHMS, AT_ONCE, NO_BOUND, PERIODS};
 use crate::duration_text;
 use crate::output::grouped;
 
-/// The limit as it would be written after `-l`.
+/// Formats a limit as it is written after `-l`.
 pub(crate) fn print(limit: &Limit) -> String {
     let mut text = format!("{}:{}/{}", limit.name(), amount(limit, limit.amount()), per(limit));
     if limit.capacity() != limit.amount() {
@@ -20,13 +20,13 @@ pub(crate) fn print(limit: &Limit) -> String {
     text
 }
 
-/// An amount of a limit for people, with its unit.
+/// Formats an amount of a limit with grouped digits and its unit.
 pub(crate) fn shown(limit: &Limit, number: u64) -> String {
     let symbol = limit.unit().filter(|_| number != UNBOUNDED).map(|unit| format!(" {}", unit.symbol()));
     format!("{}{}", grouped(amount(limit, number)), symbol.unwrap_or_default())
 }
 
-/// An amount of a limit: in its unit, if it has one.
+/// Formats an amount of a limit in its unit, without the symbol.
 pub(crate) fn amount(limit: &Limit, amount: u64) -> String {
     if amount == UNBOUNDED {
         return NO_BOUND.into();
@@ -40,7 +40,7 @@ pub(crate) fn amount(limit: &Limit, amount: u64) -> String {
     }
 }
 
-/// What stands behind the slash: `minute`, `90s`, `at-once`, `session(3h)`.
+/// Formats the period of a limit: `minute`, `90s`, `at-once`, `session(3h)`.
 pub(crate) fn per(limit: &Limit) -> String {
     match (limit.resets(), limit.period()) {
         (Some(Resets::Calendar(calendar)), _) => format!("cron({})", calendar.text()),
@@ -49,8 +49,8 @@ pub(crate) fn per(limit: &Limit) -> String {
         }
         (_, Some(period)) => {
             let length = period.to_duration();
-            let is_it = |(_, seconds): &&(&str, u64)| length == std::time::Duration::from_secs(*seconds);
-            let word = PERIODS.iter().find(is_it).map(|(word, _)| (*word).to_owned());
+            let is_equal = |(_, seconds): &&(&str, u64)| length == std::time::Duration::from_secs(*seconds);
+            let word = PERIODS.iter().find(is_equal).map(|(word, _)| (*word).to_owned());
             word.unwrap_or_else(|| duration_text::print(length))
         }
         (_, None) => AT_ONCE.into(),
@@ -62,8 +62,9 @@ fn options(limit: &Limit) -> Vec<String> {
         Kind::Rate(algorithm) | Kind::Calls(algorithm) => Some(algorithm),
         _ => None,
     };
-    let word =
-        |algorithm: Algorithm| ALGORITHMS.iter().find(|(_, it)| *it == algorithm).map(|(word, _)| *word);
+    let word = |algorithm: Algorithm| {
+        ALGORITHMS.iter().find(|(_, known)| *known == algorithm).map(|(word, _)| *word)
+    };
     let mut options: Vec<String> = algorithm.and_then(word).map(str::to_owned).into_iter().collect();
     if let Some(step) = limit.resolution() {
         options.push(format!("resolution={}", duration_text::print(step.to_duration())));

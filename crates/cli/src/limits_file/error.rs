@@ -1,17 +1,17 @@
 use std::fmt;
 use std::path::Path;
 
-/// What is wrong with a file of limits: the file, the table and the key, and what would be valid.
+/// An error in a limits file: the file, the table and the key, and what would be valid.
 #[derive(Debug)]
 pub(crate) struct LimitsFileError(String);
 
 impl LimitsFileError {
-    /// Something is wrong with the file as a whole.
+    /// Returns an error about the whole file.
     pub(crate) fn of_file(file: &Path, why: impl fmt::Display) -> LimitsFileError {
         LimitsFileError(format!("{}: {why}", file.display()))
     }
 
-    /// Something is wrong at a place in the file.
+    /// Returns an error about a table or a key.
     pub(crate) fn at(file: &Path, place: &FilePlace<'_>, why: impl fmt::Display) -> LimitsFileError {
         match place.to_string() {
             place if place.is_empty() => LimitsFileError::of_file(file, why),

@@ -1,4 +1,4 @@
-//! Files of limits: which limits a user wants in force, level by level.
+//! Limits files: the desired limits of each level.
 //!
 //! ```toml
 //! set = "prod"
@@ -20,7 +20,7 @@
 //! limits = ["rpm:20"]
 //! ```
 //!
-//! Limits are written as after `-l`. A file that exists as a value is valid; what is printed reads back as the same.
+//! Limits are written as after `-l`. A [`LimitsFile`] is always valid; a printed file parses back to the same value.
 
 mod error;
 mod parse;
@@ -40,64 +40,64 @@ use crate::views::OwnedLevel;
 /// The managed set of a file that names none.
 pub(crate) const DEFAULT_SET: &str = "default";
 
-/// What a file says.
+/// The content of a limits file.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct LimitsFile {
-    /// The managed set that it is.
+    /// The managed set.
     pub(crate) set: String,
     /// The limits of each level.
     pub(crate) levels: BTreeMap<OwnedLevel, LevelConfig>,
-    /// What is said of entities beside their limits.
+    /// The parts of entities other than limits.
     pub(crate) entities: BTreeMap<String, EntityPart>,
 }
 
-/// What holds on a level.
+/// The limits and the policy of a level.
 #[derive(Clone, Debug)]
 pub(crate) struct LevelConfig {
     /// Its limits.
     pub(crate) limits: Limits,
-    /// What to do when the store does not answer; only the system says so.
+    /// The policy while the store is unavailable; only the system level has one.
     pub(crate) on_unavailable: Option<OnUnavailable>,
 }
 
-/// What is said of an entity. What is not said stays as it is.
+/// The parts of an entity that a file sets. `None` leaves a part unchanged.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct EntityPart {
-    /// What people call it.
+    /// Its display name.
     pub(crate) name: Option<String>,
     /// Its parent.
     pub(crate) parent: Option<String>,
-    /// Whether its calls are charged to its parent, too.
+    /// Whether its calls are also charged to its parent.
     pub(crate) cascade: Option<bool>,
 }
 
 impl LimitsFile {
-    /// One that says nothing.
+    /// Creates an empty file for a managed set.
     pub(crate) fn new(set: &str) -> LimitsFile {
         LimitsFile { set: set.into(), levels: BTreeMap::new(), entities: BTreeMap::new() }
     }
 }
 
 impl EntityPart {
-    /// Whether nothing is said.
+    /// Returns whether no part is set.
     pub(crate) fn is_empty(&self) -> bool {
         *self == EntityPart::default()
     }
 }
 
 impl LevelConfig {
-    /// The limits by their names.
+    /// Returns the limits by name.
     pub(crate) fn by_name(&self) -> BTreeMap<&str, &Limit> {
         self.limits.iter().map(|limit| (limit.name().as_str(), limit)).collect()
     }
 
-    /// Whether it says nothing at all.
+    /// Returns whether there are neither limits nor a policy.
     pub(crate) fn is_empty(&self) -> bool {
         self.limits.is_empty() && self.on_unavailable.is_none()
     }
 }
 
-/// The order of limits means nothing.
+/// Compares limits without their order.
 impl PartialEq for LevelConfig {
     fn eq(&self, other: &LevelConfig) -> bool {
         self.on_unavailable == other.on_unavailable && self.by_name() == other.by_name()
@@ -135,22 +135,22 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_told_with_its_place_and_an_example() {
+    fn an_error_names_its_table_and_key_and_shows_an_example() {
         for (text, said) in [
             ("a = ", "limits.toml"),
-            ("sett = \"x\"", "limits.toml: \"sett\" is no key here; did you mean \"set\"?"),
-            ("set = 5", "key set: 5 is no text"),
+            ("sett = \"x\"", "limits.toml: \"sett\" is not a key here; did you mean \"set\"?"),
+            ("set = 5", "key set: 5 is not a string"),
             ("set = \"#\"", "such as prod"),
             ("[systems]", "did you mean \"system\"?"),
-            ("[system]", "table [system]: neither limits nor on_unavailable is said"),
-            ("[system]\nlimits = \"rpm:1\"", "table [system], key limits: \"rpm:1\" is no list"),
-            ("[system]\nlimits = [5]", "5 is no text"),
+            ("[system]", "table [system]: neither limits nor on_unavailable is set"),
+            ("[system]\nlimits = \"rpm:1\"", "table [system], key limits: \"rpm:1\" is not a list"),
+            ("[system]\nlimits = [5]", "5 is not a string"),
             ("[system]\nlimits = [\"rpm\"]", "table [system], key limits: \"rpm\": there is no ':'"),
             ("[system]\nlimits = [\"rpm:1\", \"rpm:2\"]", "key limits: "),
             ("[system]\non_unavailable = \"pray\"", "valid are block, allow and local"),
-            ("resource = 5", "key resource: 5 is no table"),
+            ("resource = 5", "key resource: 5 is not a table"),
             ("[resource.\"#\"]\nlimits = [\"rpm:1\"]", "such as gpt-4"),
-            ("[resource.r]", "table [resource.\"r\"]: no limits are said"),
+            ("[resource.r]", "table [resource.\"r\"]: limits are missing"),
             ("[resource.r]\nlimit = []", "did you mean \"limits\"?"),
             ("[entity.e]\nlimits = []", "table [entity.\"e\"], key limits: the list is empty"),
             ("[entity.e]\ncascade = 1", "key cascade: 1 is neither true nor false"),
@@ -158,7 +158,7 @@ mod tests {
             ("[entity.e]\nparent = \"e\"", "key parent: an entity cannot be its own parent"),
             (
                 "[entity.e.resource.r]\nname = \"x\"",
-                "table [entity.\"e\".resource.\"r\"]: \"name\" is no key here",
+                "table [entity.\"e\".resource.\"r\"]: \"name\" is not a key here",
             ),
         ] {
             let why = parsed(text).unwrap_err();

@@ -1,4 +1,4 @@
-//! From a file to what it says.
+//! Parsing of limits files.
 
 use std::path::Path;
 
@@ -13,7 +13,7 @@ use crate::reading::read_text;
 use crate::settings::suggest::nearest;
 use crate::views::OwnedLevel;
 
-/// How long a file may be: room for a million limits.
+/// The maximum size of a file: enough for a million limits.
 const BYTES_MAX: u64 = 64 << 20;
 
 type ParseResult<T> = std::result::Result<T, LimitsFileError>;
@@ -28,7 +28,7 @@ pub(crate) fn read(file: &Path) -> ParseResult<LimitsFile> {
     parse(file, &read_text(file, BYTES_MAX).map_err(unreadable)?)
 }
 
-/// What the text of a file says.
+/// Parses the text of a file.
 pub(super) fn parse(file: &Path, text: &str) -> ParseResult<LimitsFile> {
     let broken = |why: toml::de::Error| LimitsFileError::of_file(file, why.to_string().trim_end());
     let table: Table = text.parse().map_err(broken)?;
@@ -67,7 +67,7 @@ impl<'a> FileTable<'a> {
             })?),
         };
         if limits.is_none() && on_unavailable.is_none() {
-            let why = "neither limits nor on_unavailable is said; say limits = [\"rpm:1000\"]";
+            let why = "neither limits nor on_unavailable is set; write limits = [\"rpm:1000\"]";
             return Err(self.wrong_at_all(why));
         }
         let none = || Limits::new(Vec::<Limit>::new()).expect("no limits are a set of limits");
@@ -78,7 +78,7 @@ impl<'a> FileTable<'a> {
         self.check_keys(&["limits"])?;
         let limits = self.limits()?;
         let limits =
-            limits.ok_or_else(|| self.wrong_at_all("no limits are said; say limits = [\"rpm:1000\"]"))?;
+            limits.ok_or_else(|| self.wrong_at_all("limits are missing; write limits = [\"rpm:1000\"]"))?;
         Ok(LevelConfig { limits, on_unavailable: None })
     }
 
@@ -94,12 +94,12 @@ impl<'a> FileTable<'a> {
         let cascade = match self.table.get("cascade") {
             None => None,
             Some(Value::Boolean(_)) if parent.is_none() => {
-                let why = "there is no parent to cascade to; say parent = \"acme\", too";
+                let why = "there is no parent to cascade to; also write parent = \"acme\"";
                 return Err(self.wrong("cascade", why));
             }
             Some(Value::Boolean(cascade)) => Some(*cascade),
             Some(other) => {
-                let why = format!("{other} is neither true nor false; say cascade = true");
+                let why = format!("{other} is neither true nor false; write cascade = true");
                 return Err(self.wrong("cascade", why));
             }
         };
@@ -121,31 +121,33 @@ impl<'a> FileTable<'a> {
         let Some(value) = self.table.get("limits") else { return Ok(None) };
         let wrong = |why: String| self.wrong("limits", why);
         let Value::Array(texts) = value else {
-            return Err(wrong(format!("{value} is no list; say limits = [\"rpm:1000\"]")));
+            return Err(wrong(format!("{value} is not a list; write limits = [\"rpm:1000\"]")));
         };
         if texts.is_empty() {
-            return Err(wrong("the list is empty; say limits = [\"rpm:1000\"], or leave the key out".into()));
+            return Err(wrong(
+                "the list is empty; write limits = [\"rpm:1000\"], or leave the key out".into(),
+            ));
         }
         let limit = |value: &Value| match value {
             Value::String(text) => limit_text::parse(text).map_err(|why| wrong(format!("{text:?}: {why}"))),
-            other => Err(wrong(format!("{other} is no text; say limits = [\"rpm:1000\"]"))),
+            other => Err(wrong(format!("{other} is not a string; write limits = [\"rpm:1000\"]"))),
         };
         let limits: Vec<Limit> = texts.iter().map(limit).collect::<ParseResult<_>>()?;
         Limits::new(limits).map(Some).map_err(|why| wrong(why.to_string()))
     }
 
-    /// A table in this one.
+    /// Returns a table inside this one.
     fn part(&self, key: &str, name: &str) -> ParseResult<Option<FileTable<'a>>> {
         match self.table.get(key) {
             None => Ok(None),
             Some(Value::Table(table)) => {
                 Ok(Some(FileTable { file: self.file, name: self.below(name), table }))
             }
-            Some(other) => Err(self.wrong(key, format_args!("{other} is no table; say [{key}]"))),
+            Some(other) => Err(self.wrong(key, format_args!("{other} is not a table; write [{key}]"))),
         }
     }
 
-    /// The tables of a table in this one, such as those of all resources, by their names.
+    /// Returns the tables of a table inside this one, such as those of all resources, by name.
     fn parts(
         &self,
         key: &str,
@@ -161,7 +163,7 @@ impl<'a> FileTable<'a> {
                 Value::Table(table) => {
                     Ok((checked, FileTable { file: self.file, name: place.clone(), table }))
                 }
-                other => Err(wrong(format!("{other} is no table; say limits = [\"rpm:1000\"] in it"))),
+                other => Err(wrong(format!("{other} is not a table; write limits = [\"rpm:1000\"] in it"))),
             }
         };
         all.table.iter().map(one).collect()
@@ -171,7 +173,9 @@ impl<'a> FileTable<'a> {
         match self.table.get(key) {
             None => Ok(None),
             Some(Value::String(text)) => Ok(Some(text)),
-            Some(other) => Err(self.wrong(key, format_args!("{other} is no text; write it as \"{other}\""))),
+            Some(other) => {
+                Err(self.wrong(key, format_args!("{other} is not a string; write it as \"{other}\"")))
+            }
         }
     }
 
@@ -181,9 +185,9 @@ impl<'a> FileTable<'a> {
         };
         let hint = match nearest(unknown, known) {
             Some(meant) => format!("did you mean {meant:?}?"),
-            None => format!("there are {}", known.join(", ")),
+            None => format!("valid are {}", known.join(", ")),
         };
-        Err(self.wrong_at_all(format_args!("{unknown:?} is no key here; {hint}")))
+        Err(self.wrong_at_all(format_args!("{unknown:?} is not a key here; {hint}")))
     }
 
     fn below(&self, name: &str) -> String {

@@ -1,21 +1,21 @@
-//! Bars that stand side by side, with numbers at their left and times under them.
+//! Bar charts with numbers on the left and times below.
 
 use tollgate::Unit;
 
 use super::style::{self, paint};
 use super::{TextPage, grouped};
 
-/// How many lines the highest bar has.
+/// The height of the highest bar in lines.
 const HEIGHT: usize = 10;
 
-/// The widest a bar and the gap after it are.
+/// The maximum width of a bar and the gap after it.
 const SLOT_MAX: usize = 6;
 
-/// Eighths of a line, from nothing to all of it.
+/// Eighths of a line, from empty to full.
 const EIGHTHS: [char; 9] = [' ', '▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
 
-/// Values as one line of at most so many columns, in eighths of its height; those that do not fit are added up. Something is
-/// never drawn as nothing.
+/// Draws values as a sparkline of at most `columns` columns; values that do not fit are summed. A value above zero is never
+/// drawn as zero.
 pub(crate) fn line_of(values: &[i64], columns: usize) -> String {
     let merged = values.len().div_ceil(columns.max(1)).max(1);
     let whole = |value: &i64| u64::try_from(*value).unwrap_or(0);
@@ -26,30 +26,30 @@ pub(crate) fn line_of(values: &[i64], columns: usize) -> String {
     sums.into_iter().map(|sum| if sum == 0 { '·' } else { EIGHTHS[eighth(sum).min(8)] }).collect()
 }
 
-/// Values to be drawn, and what stands under each.
+/// A chart: values and their labels.
 pub(crate) struct Chart<'a> {
-    /// The values. Those below zero are drawn as nothing.
+    /// The values. Those below zero are drawn as zero.
     pub(crate) values: &'a [i64],
-    /// What stands under each, all of one length.
+    /// The label below each value, all of one length.
     pub(crate) labels: &'a [String],
-    /// What a bar is of, such as `hour`.
+    /// The period of a value, such as `hour`.
     pub(crate) unit: &'a str,
-    /// What the values are in, if they are decimal fractions to people.
+    /// The unit of the values, if they are shown as decimal fractions.
     pub(crate) counted_in: Option<&'a Unit>,
 }
 
-/// A chart that fits.
+/// The layout of a chart in a given width.
 struct ChartLayout {
     bars: Vec<u64>,
-    /// How many values are added up in one bar.
+    /// How many values are summed in one bar.
     merged: usize,
     /// The columns of a bar and the gap after it.
     slot: usize,
-    /// The value at the top line.
+    /// The value of the top line.
     top: u64,
-    /// The numbers at the left: the top, and the middle if that is as round.
+    /// The numbers on the left: the top, and the middle if it is a whole number.
     numbers: [String; 2],
-    /// The columns of the numbers at the left.
+    /// The width of the numbers on the left.
     axis: usize,
 }
 
@@ -74,7 +74,7 @@ impl Chart<'_> {
     }
 
     fn layout(&self, width: usize) -> ChartLayout {
-        // The numbers need room, and bars that are added up may need more; nine digits are enough to decide by.
+        // The width of the numbers depends on the bars, and the bars on the width; 12 columns are enough for the numbers.
         let room = width.saturating_sub(12).max(1);
         let merged = self.values.len().div_ceil(room).max(1);
         let sum = |values: &[i64]| {
@@ -84,7 +84,7 @@ impl Chart<'_> {
         let top = round_up(bars.iter().copied().max().unwrap_or(0).max(1));
         let middle = if top.is_multiple_of(2) { self.number(top / 2) } else { String::new() };
         let numbers = [self.number(top), middle];
-        // Half of a number may be longer than all of it: 8,000 and 16k.
+        // Half of a number may be longer than the number: 8,000 and 16k.
         let axis = numbers.iter().map(|number| number.chars().count()).max().unwrap_or(0);
         let slot = (width.saturating_sub(axis + 2) / bars.len().max(1)).clamp(1, SLOT_MAX);
         ChartLayout { bars, merged, slot, top, numbers, axis }
@@ -118,7 +118,7 @@ impl Chart<'_> {
 }
 
 impl ChartLayout {
-    /// What stands at the left of a line: the top, the middle if that is a whole number, and nothing else.
+    /// Returns the number on the left of a line: only the top and the middle have one.
     fn number(&self, line: usize) -> &str {
         let [top, middle] = &self.numbers;
         match line {
@@ -128,7 +128,7 @@ impl ChartLayout {
         }
     }
 
-    /// One line of all bars.
+    /// Draws one line of all bars.
     fn line(&self, line: usize) -> String {
         let bar = if self.slot > 1 { self.slot - 1 } else { 1 };
         let mut text = String::new();
@@ -142,7 +142,7 @@ impl ChartLayout {
     }
 }
 
-/// The next number that is round, and half of which is, too, where that can be.
+/// Rounds up to a round number, half of which is round, too, if possible.
 fn round_up(value: u64) -> u64 {
     const STEPS: [u64; 10] = [10, 12, 16, 20, 30, 40, 50, 60, 80, 100];
     let scale = 10_u64.saturating_pow(value.ilog10());
@@ -151,7 +151,7 @@ fn round_up(value: u64) -> u64 {
     STEPS.into_iter().filter(is_whole).map(step).find(|round| *round >= value).unwrap_or(value)
 }
 
-/// The number with few digits: `1,500`, `20k`, `3M`.
+/// Formats a number with few digits: `1,500`, `20k`, `3M`.
 fn short(number: u64) -> String {
     const SCALES: [(u64, u64, &str); 4] = [
         (1_000_000_000_000, 1_000_000_000_000, "T"),
@@ -206,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn the_axis_is_straight_though_half_is_longer_than_the_whole() {
+    fn the_axis_is_straight_if_half_is_longer_than_the_whole() {
         let text = drawn(&[13_401], 40);
         let mut columns =
             text.lines().take(HEIGHT + 1).map(|line| line.chars().position(|c| "┤│┼".contains(c)));
@@ -214,20 +214,22 @@ mod tests {
     }
 
     #[test]
-    fn half_of_one_is_no_nought() {
+    fn half_of_one_is_not_shown_as_zero() {
         let text = drawn(&[1], 40);
         assert_eq!(text.lines().filter(|line| line.starts_with('0')).count(), 1, "{text}");
     }
 
     #[test]
-    fn sums_that_are_too_large_are_as_large_as_can_be() {
+    fn sums_saturate() {
         let text = drawn(&[i64::MAX; 1_000], 40);
         assert!(text.lines().count() > HEIGHT, "{text}");
     }
 
     #[test]
     fn money_is_counted_in_its_unit() {
-        let (values, labels, usd) = ([1_500_000, 5_500_000], ["a".into(), "b".into()], Unit::new("USD", 6));
+        let values = [1_500_000, 5_500_000];
+        let labels = ["a".into(), "b".into()];
+        let usd = Unit::new("USD", 6);
         let mut page = TextPage::new(40);
         let counted_in = usd.as_ref().ok();
         Chart { values: &values, labels: &labels, unit: "hour", counted_in }.render(&mut page);
@@ -248,7 +250,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_used_at_all_can_be_seen() {
+    fn a_small_value_is_visible() {
         let text = drawn(&[1, 1_000_000, -5], 80);
         assert!(text.lines().nth(HEIGHT - 1).is_some_and(|line| line.contains('▁')), "{text}");
     }

@@ -1,10 +1,10 @@
-//! What commands answer: one value, written for programs as JSON and for people as text.
+//! Output of commands: one value, written as JSON or as text.
 //!
-//! Tables keep to the width of the terminal, or to 80 columns. Colours are only where [`anstream`] finds that they can
-//! be seen; what is rendered here always has them, and they are stripped on the way out.
+//! Tables fit the width of the terminal, or 80 columns. Text is always rendered with colours; [`anstream`] strips them
+//! where the output is not a terminal.
 
 mod chart;
-mod harmless;
+mod escape;
 mod number;
 mod page;
 mod progress;
@@ -19,44 +19,44 @@ use anyhow::{Context as _, Result};
 use serde::Serialize;
 
 pub(crate) use chart::{Chart, line_of};
-pub(crate) use harmless::{does_something, harmless, harmless_json, harmless_lines, harmless_page};
+pub(crate) use escape::{escape, escape_json, escape_lines, escape_page, is_unsafe_char};
 pub(crate) use number::{counted, grouped};
 pub(crate) use page::TextPage;
 pub(crate) use progress::ProgressLine;
 pub(crate) use table::{TableCell, TextTable};
 pub(crate) use terminal::Terminal;
-pub(crate) use wrap::told;
+pub(crate) use wrap::wrap_message;
 
 use crate::exit::Exit;
 
-/// What a command answers. Its fields are a schema that others rely on: see docs/reference/json.md.
+/// The output of a command. Its fields are a documented schema: see docs/reference/json.md.
 pub(crate) trait Answer: Serialize {
-    /// The same for people.
+    /// Writes the output as text.
     fn text(&self, page: &mut TextPage);
 
-    /// Whether it only says that what was asked for is done: with `--quiet` people do not get that.
+    /// Returns whether the text only confirms that the command was done: `--quiet` suppresses it.
     fn is_echo(&self) -> bool {
         false
     }
 
-    /// Whether its JSON is one line, because it ends a stream of events in which each line is an object.
+    /// Returns whether the JSON is one line, because it ends a stream of events in which each line is an object.
     fn is_line(&self) -> bool {
         false
     }
 }
 
-/// An answer that was given, and the exit code that goes with it.
+/// The output of a command and its exit code.
 pub(crate) struct Output {
     answer: Option<Box<dyn ErasedAnswer>>,
     undo: Option<Undo>,
-    /// What the command says by its exit code.
+    /// The exit code.
     pub(crate) exit: Exit,
 }
 
-/// What is to be done if an answer cannot be written, and the error that is reported then.
+/// Called if the output cannot be written; returns the error to report.
 type Undo = Box<dyn FnOnce(anyhow::Error) -> anyhow::Error>;
 
-/// An answer whose type is forgotten.
+/// A type-erased answer.
 trait ErasedAnswer {
     fn json(&self) -> serde_json::Result<String>;
     fn text(&self, page: &mut TextPage);
@@ -71,7 +71,7 @@ impl<A: Answer> ErasedAnswer for A {
     fn json(&self) -> serde_json::Result<String> {
         let json =
             if self.is_line() { serde_json::to_string(self) } else { serde_json::to_string_pretty(self) };
-        json.map(harmless_json)
+        json.map(escape_json)
     }
 
     fn text(&self, page: &mut TextPage) {
@@ -80,34 +80,34 @@ impl<A: Answer> ErasedAnswer for A {
 }
 
 impl Output {
-    /// An answer, all well.
+    /// Returns an output with exit code 0.
     pub(crate) fn new(answer: impl Answer + 'static) -> Output {
         Output { answer: Some(Box::new(answer)), undo: None, exit: Exit::OK }
     }
 
-    /// Nothing more to say: for commands that wrote to stdout as they went, and end with a code of their own.
+    /// Returns an empty output: for commands that write to stdout themselves.
     #[allow(dead_code, reason = "for commands that show something live, or run others")]
     pub(crate) fn silent(exit: Exit) -> Output {
         Output { answer: None, undo: None, exit }
     }
 
-    /// The same answer with another exit code.
+    /// Sets the exit code.
     pub(crate) fn with_exit(self, exit: Exit) -> Output {
         Output { exit, ..self }
     }
 
-    /// The same answer, and what is to be done if it cannot be written: for one that is of no use unread.
+    /// Sets what is called if the output cannot be written: for output that is useless unless it is read.
     pub(crate) fn or_undo(self, undo: impl FnOnce(anyhow::Error) -> anyhow::Error + 'static) -> Output {
         Output { undo: Some(Box::new(undo)), ..self }
     }
 
-    /// The same, with no answer if that only says that what was asked for is done and people want errors only.
+    /// Drops text that only confirms that the command was done.
     pub(crate) fn quietly(self, format: Format) -> Output {
         let answer = self.answer.filter(|answer| format == Format::Json || !answer.is_echo());
         Output { answer, ..self }
     }
 
-    /// Writes the answer to stdout, and answers what is to be said beside it.
+    /// Writes the output to stdout, and returns the notice for stderr.
     pub(crate) fn write(&mut self, terminal: &Terminal, format: Format) -> Result<Option<String>> {
         self.try_write(terminal, format).map_err(|why| match self.undo.take() {
             Some(undo) => undo(why),
@@ -118,7 +118,7 @@ impl Output {
     fn try_write(&self, terminal: &Terminal, format: Format) -> Result<Option<String>> {
         let Some(answer) = &self.answer else { return Ok(None) };
         let (text, remark) = match format {
-            Format::Json => (answer.json().context("the answer cannot be written as JSON")? + "\n", None),
+            Format::Json => (answer.json().context("the output cannot be written as JSON")? + "\n", None),
             Format::Text => {
                 let mut page = TextPage::new(terminal.width);
                 answer.text(&mut page);
@@ -132,11 +132,11 @@ impl Output {
     }
 }
 
-/// Who reads the answer.
+/// The output format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Format {
-    /// A program.
+    /// JSON, for programs.
     Json,
-    /// A person.
+    /// Text, for people.
     Text,
 }

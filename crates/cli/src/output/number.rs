@@ -1,8 +1,8 @@
-//! Numbers for people.
+//! Formatting of numbers.
 
 use std::fmt::Display;
 
-/// The number with its digits in groups of three: `1,234,567`.
+/// Formats a number with its digits in groups of three: `1,234,567`.
 pub(crate) fn grouped(number: impl Display) -> String {
     let text = number.to_string();
     let (sign, rest) = text.strip_prefix('-').map_or(("", text.as_str()), |rest| ("-", rest));
@@ -17,7 +17,7 @@ pub(crate) fn grouped(number: impl Display) -> String {
     grouped + fraction
 }
 
-/// The number with the word for what is counted: `1 level`, `1,000 levels`.
+/// Formats a count with its noun: `1 level`, `1,000 levels`.
 pub(crate) fn counted(number: impl TryInto<u64>, one: &str, many: &str) -> String {
     let number = number.try_into().unwrap_or(u64::MAX);
     format!("{} {}", grouped(number), if number == 1 { one } else { many })
@@ -28,7 +28,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn digits_stand_in_groups_of_three() {
+    fn digits_are_grouped_by_three() {
         for (number, text) in
             [(0, "0"), (999, "999"), (1_000, "1,000"), (-1_000, "-1,000"), (1_234_567, "1,234,567")]
         {

@@ -2,9 +2,9 @@ use std::fmt::{Display, Write};
 
 use super::style::{self, paint};
 use super::wrap::wrapped;
-use super::{TableCell, TextTable, harmless_page};
+use super::{TableCell, TextTable, escape_page};
 
-/// What people read: lines, fields and tables of a given width.
+/// A page of text output: lines, fields and tables of a given width.
 pub(crate) struct TextPage {
     text: String,
     remark: Option<String>,
@@ -12,23 +12,23 @@ pub(crate) struct TextPage {
 }
 
 impl TextPage {
-    /// An empty page.
+    /// Creates an empty page.
     pub(crate) fn new(width: usize) -> TextPage {
         TextPage { text: String::new(), remark: None, width }
     }
 
-    /// How many columns there are.
+    /// Returns the width in columns.
     pub(crate) fn width(&self) -> usize {
         self.width
     }
 
     /// Adds a line.
     pub(crate) fn line(&mut self, line: impl Display) {
-        // A string takes whatever is written to it.
+        // Writing to a string cannot fail.
         let _ = writeln!(self.text, "{line}");
     }
 
-    /// Adds a sentence, in as many lines as it needs.
+    /// Adds a sentence, wrapped to the width.
     pub(crate) fn sentence(&mut self, sentence: impl Display) {
         self.line(wrapped(&sentence.to_string(), self.width));
     }
@@ -46,7 +46,7 @@ impl TextPage {
         self.line(paint(style::HEADING, heading));
     }
 
-    /// Adds names with their values, one in a line.
+    /// Adds names with their values, one on each line.
     pub(crate) fn fields<'a>(&mut self, fields: impl IntoIterator<Item = (&'a str, TableCell)>) {
         let mut table = TextTable::bare().wrap(1);
         for (name, value) in fields {
@@ -60,23 +60,23 @@ impl TextPage {
         table.render(&mut self.text, self.width);
     }
 
-    /// Adds a table, or a line that says that there is nothing to show.
+    /// Adds a table, or a line if the table is empty.
     pub(crate) fn table_or_line(&mut self, table: &TextTable, nothing: impl Display) {
         if table.is_empty() { self.line(nothing) } else { self.table(table) }
     }
 
-    /// Adds a table that is all there is. That there is nothing in it is said beside the page: it is no data.
+    /// Adds a table that is the whole output. If it is empty, a notice goes to stderr, because it is not data.
     pub(crate) fn table_or(&mut self, table: &TextTable, nothing: impl Display) {
         if table.is_empty() { self.remark(nothing) } else { self.table(table) }
     }
 
-    /// Says something beside the page, on stderr.
+    /// Sets the notice for stderr.
     pub(crate) fn remark(&mut self, remark: impl Display) {
         self.remark = Some(remark.to_string());
     }
 
-    /// The whole page, and what is to be said beside it.
+    /// Returns the page and the notice for stderr.
     pub(crate) fn finish(self) -> (String, Option<String>) {
-        (harmless_page(&self.text), self.remark)
+        (escape_page(&self.text), self.remark)
     }
 }

@@ -1,38 +1,38 @@
-//! Colours that can be read on a dark and on a light terminal: no yellow, no white, nothing on a background.
+//! Colours that are readable on dark and on light terminals: no yellow, no white, no background colours.
 
 use std::fmt::Display;
 
 use anstyle::{AnsiColor, Style};
 use clap::builder::Styles;
 
-/// What stands above something else.
+/// Headings.
 pub(crate) const HEADING: Style = Style::new().bold();
 
-/// Lines that only guide the eye. Nothing that is to be read: on many terminals it cannot be.
+/// Axes and rules. Not for text, which is unreadable in this style on many terminals.
 pub(crate) const FAINT: Style = Style::new().dimmed();
 
-/// What is as it should be.
+/// Success.
 pub(crate) const GOOD: Style = AnsiColor::Green.on_default();
 
-/// What is not.
+/// Errors, and limits that are used up.
 pub(crate) const BAD: Style = AnsiColor::Red.on_default().bold();
 
-/// What wants a look.
+/// Warnings.
 pub(crate) const WARN: Style = AnsiColor::Magenta.on_default();
 
-/// Who and what: entities, resources, namespaces.
+/// Names of entities, resources, namespaces.
 pub(crate) const NAME: Style = AnsiColor::Cyan.on_default();
 
-/// How help and errors about the command line look. Those of clap mark what is wrong in yellow.
+/// The styles of clap, which marks invalid arguments in yellow by default.
 pub(crate) const OF_CLAP: Styles = Styles::styled().invalid(WARN.bold());
 
-/// The text in a style.
+/// Applies a style to a text.
 pub(crate) fn paint(style: Style, text: impl Display) -> String {
     format!("{style}{text}{style:#}")
 }
 
-/// A text as it may be shown on stdout, for those who write over it: a stream that strips colours would strip the way up,
-/// too.
+/// Strips colours from a text if stdout has none, for screens that are redrawn: a stream that strips colours would strip
+/// cursor movements, too.
 pub(crate) fn seen(text: &str) -> String {
     match anstream::AutoStream::choice(&std::io::stdout()) {
         anstream::ColorChoice::Never => anstream::adapter::strip_str(text).to_string(),

@@ -1,20 +1,20 @@
-//! Tables that fit: names are never cut, but where a table says so, and whatever else is long goes on in the next line.
+//! Tables that fit a width: long text is wrapped, and names are shortened only where a table asks for it.
 
 use anstyle::Style;
 
-use super::harmless;
+use super::escape;
 use super::style::{self, paint};
 
-/// What stands between two columns.
+/// The gap between two columns.
 const GAP: usize = 2;
 
-/// A column of text is not made narrower than this.
+/// The minimum width of a wrapped column.
 const WRAPPED_MIN: usize = 12;
 
-/// A column of names is not made narrower than this.
+/// The minimum width of a shortened column.
 const SHORTENED_MIN: usize = 8;
 
-/// A text and how it looks.
+/// A text with its style.
 #[derive(Clone, Debug)]
 pub(crate) struct TableCell {
     text: String,
@@ -32,12 +32,12 @@ pub(crate) struct TextTable {
 }
 
 impl TableCell {
-    /// A text in a style.
+    /// Returns a cell with a text in a style.
     pub(crate) fn styled(text: impl ToString, style: Style) -> TableCell {
-        TableCell { text: harmless(&text.to_string()), style }
+        TableCell { text: escape(&text.to_string()), style }
     }
 
-    /// Returns a cell with the name of an entity or of something else.
+    /// Returns a cell with the name of an entity, a resource, a namespace or a limit.
     pub(crate) fn name(text: impl ToString) -> TableCell {
         TableCell::styled(text, style::NAME)
     }
@@ -54,7 +54,7 @@ impl<T: ToString> From<T> for TableCell {
 }
 
 impl TextTable {
-    /// A table with these headings.
+    /// Creates a table with these headings.
     pub(crate) fn new<const N: usize>(headings: [&str; N]) -> TextTable {
         TextTable {
             headings: headings.map(str::to_owned).into(),
@@ -66,32 +66,32 @@ impl TextTable {
         }
     }
 
-    /// A table without headings.
+    /// Creates a table without headings.
     pub(crate) fn bare() -> TextTable {
         TextTable::new([])
     }
 
-    /// Moves a column of numbers to the right.
+    /// Aligns a column to the right.
     #[must_use]
     pub(crate) fn right(mut self, column: usize) -> TextTable {
         self.right.push(column);
         self
     }
 
-    /// Leaves a column out if there is nothing in it.
+    /// Leaves a column out if all its cells are empty.
     #[must_use]
     pub(crate) fn hide_empty(mut self, column: usize) -> TextTable {
         self.hidden.push(column);
         self
     }
 
-    /// Lets the text of a column go on in the next line if there is no room.
+    /// Wraps the text of a column if it does not fit.
     #[must_use]
     pub(crate) fn wrap(self, column: usize) -> TextTable {
         TextTable { wrapped: Some(column), ..self }
     }
 
-    /// Leaves out the middle of long texts of a column if there is no room: for a screen that cuts lines off.
+    /// Leaves out the middle of long texts of a column if they do not fit: for screens that truncate lines.
     #[must_use]
     pub(crate) fn shorten(mut self, column: usize) -> TextTable {
         self.shortened.push(column);
@@ -103,7 +103,7 @@ impl TextTable {
         self.rows.push(cells.into());
     }
 
-    /// Whether it has no rows.
+    /// Returns whether the table has no rows.
     pub(crate) fn is_empty(&self) -> bool {
         self.rows.is_empty()
     }
@@ -117,14 +117,16 @@ impl TextTable {
             self.render_line(text, &headings, &widths);
         }
         for row in &self.rows {
-            self.lines_of(row, &widths).iter().for_each(|line| self.render_line(text, line, &widths));
+            for line in self.lines_of(row, &widths) {
+                self.render_line(text, &line, &widths);
+            }
         }
     }
 
-    /// How wide each column is; `None` if it is left out.
+    /// Returns the width of each column; `None` if it is left out.
     fn widths(&self, width: usize) -> Vec<Option<usize>> {
         let columns = self.rows.iter().map(Vec::len).max().unwrap_or(0).max(self.headings.len());
-        let heading = |column: usize| self.headings.get(column).map_or(0, |it| it.chars().count());
+        let heading = |column: usize| self.headings.get(column).map_or(0, |heading| heading.chars().count());
         let widest =
             |column: usize| self.rows.iter().filter_map(|row| row.get(column)).map(TableCell::width).max();
         let is_hidden = |column: usize| self.hidden.contains(&column) && widest(column).unwrap_or(0) == 0;
@@ -139,7 +141,7 @@ impl TextTable {
         if let Some(Some(wrapped)) = self.wrapped.and_then(|column| widths.get_mut(column)) {
             *wrapped = wrapped.saturating_sub(over).max(WRAPPED_MIN.min(*wrapped));
         }
-        // The widest is shortened first, so that two names of one table keep as much as there is room for.
+        // The widest column is shortened first, so that each keeps as much as possible.
         for _ in 0..too_much(&widths) {
             let widest = self.shortened.iter().filter_map(|column| Some((widths[*column]?, *column))).max();
             match widest {
@@ -150,7 +152,7 @@ impl TextTable {
         widths
     }
 
-    /// The row as lines: more than one if a text goes on.
+    /// Returns the lines of a row: more than one if a text is wrapped.
     fn lines_of(&self, row: &[TableCell], widths: &[Option<usize>]) -> Vec<Vec<TableCell>> {
         let wrapped = self.wrapped.and_then(|column| Some((column, row.get(column)?, widths[column]?)));
         let Some((column, cell, width)) = wrapped.filter(|(_, cell, width)| cell.width() > *width) else {
@@ -168,13 +170,14 @@ impl TextTable {
         lines
     }
 
-    /// The cell without the middle of its text, if that is to be left out.
+    /// Shortens the text of a cell in the middle, if it does not fit and its column may be shortened.
     fn fitted(&self, column: usize, cell: &TableCell, width: usize) -> TableCell {
         if !self.shortened.contains(&column) || cell.width() <= width {
             return cell.clone();
         }
-        let kept = width.saturating_sub(1);
-        let (start, end) = (kept.div_ceil(2), kept / 2);
+        let letters = width.saturating_sub(1);
+        let start = letters.div_ceil(2);
+        let end = letters / 2;
         let text: Vec<char> = cell.text.chars().collect();
         let shortened = text[..start].iter().chain(['…'].iter()).chain(&text[text.len() - end..]);
         TableCell { text: shortened.collect(), style: cell.style }
@@ -190,7 +193,7 @@ impl TextTable {
             let pad = width.saturating_sub(cell.width());
             let (before, after) = if self.right.contains(&column) { (pad, 0) } else { (0, pad) };
             if !cell.text.is_empty() {
-                // Blanks at the end of a line are never written.
+                // Blanks are written only before text, so that no line ends in blanks.
                 text.push_str(&" ".repeat(blanks + before));
                 let is_plain = cell.style == Style::new();
                 text.push_str(&if is_plain { cell.text.clone() } else { paint(cell.style, &cell.text) });
@@ -203,7 +206,7 @@ impl TextTable {
     }
 }
 
-/// The text in lines of at most `width`, broken at blanks where there are any.
+/// Splits a text into lines of at most `width`, at blanks.
 fn parts(text: &str, width: usize) -> Vec<String> {
     let mut lines = vec![String::new()];
     for word in text.split(' ') {
@@ -248,22 +251,23 @@ mod tests {
     }
 
     #[test]
-    fn long_names_lose_their_middle_and_what_stands_behind_them_stays() {
+    fn long_names_are_shortened_in_the_middle_and_other_columns_stay() {
         let mut table = TextTable::new(["ENTITY", "RESOURCE", "LEFT"]).shorten(0).shorten(1);
         table.row(["customer-0123456789-project-blue".into(), "gpt-4".into(), "17".into()]);
-        let (above, row) = ("ENTITY          RESOURCE  LEFT", "custome…t-blue  gpt-4     17");
-        assert_eq!(rendered(&table, 30), format!("{above}\n{row}\n"));
+        let headings = "ENTITY          RESOURCE  LEFT";
+        let row = "custome…t-blue  gpt-4     17";
+        assert_eq!(rendered(&table, 30), format!("{headings}\n{row}\n"));
     }
 
     #[test]
-    fn a_long_text_goes_on_under_itself() {
+    fn a_long_text_is_wrapped_in_its_column() {
         let mut table = TextTable::new(["ID", "NOTE"]).wrap(1);
         table.row(["k".into(), "one two three four five".into()]);
         assert_eq!(rendered(&table, 18), "ID  NOTE\nk   one two three\n    four five\n");
     }
 
     #[test]
-    fn what_would_do_something_to_a_terminal_is_shown_instead() {
+    fn control_characters_are_escaped() {
         let mut table = TextTable::bare();
         table.row(["a\u{1b}[2J\nb\u{9b}c".into()]);
         assert_eq!(rendered(&table, 80), "a\\u{1b}[2J\\nb\\u{9b}c\n");

@@ -2,30 +2,30 @@ use std::io::{self, IsTerminal};
 
 use terminal_size::Width;
 
-/// The columns there are if neither the environment nor the terminal says otherwise.
+/// The width if neither COLUMNS nor the terminal is known.
 const WIDTH: usize = 80;
 
-/// A narrower terminal is no use.
+/// The minimum width.
 const WIDTH_MIN: usize = 40;
 
-/// What is at the other end of the three streams.
+/// The terminal of the process.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Terminal {
-    /// How many columns there are.
+    /// The width in columns.
     pub(crate) width: usize,
-    /// Whether there is a user to ask.
+    /// Whether stdin and stderr are a terminal, so that questions can be asked.
     pub(crate) can_ask: bool,
-    /// Whether a user watches stderr.
+    /// Whether stderr is a terminal.
     pub(crate) is_watched: bool,
 }
 
 impl Terminal {
-    /// Whether what was written on stderr can be written over.
+    /// Returns whether a line on stderr can be overwritten.
     pub(crate) fn writes_over(&self) -> bool {
         self.is_watched && !is_dumb()
     }
 
-    /// What this process has.
+    /// Returns the terminal of this process.
     pub(crate) fn of_process() -> Terminal {
         let columns = std::env::var("COLUMNS").ok().and_then(|columns| columns.parse().ok());
         let seen = || {
@@ -38,7 +38,7 @@ impl Terminal {
     }
 }
 
-/// Whether the terminal says of itself that it only writes on.
+/// Returns whether TERM is `dumb`: such a terminal cannot overwrite lines.
 pub(crate) fn is_dumb() -> bool {
     std::env::var_os("TERM").is_some_and(|term| term == "dumb")
 }

@@ -1,13 +1,12 @@
-use super::{Terminal, harmless_page};
+use super::{Terminal, escape_page};
 
-/// A message as it is shown on stderr, with our colours and nothing else that does something: on a terminal, in lines that
-/// are broken between words.
-pub(crate) fn told(message: &str, terminal: &Terminal) -> String {
-    let message = harmless_page(message);
+/// Formats a message for stderr: control characters other than our colours are escaped, and on a terminal it is wrapped.
+pub(crate) fn wrap_message(message: &str, terminal: &Terminal) -> String {
+    let message = escape_page(message);
     if terminal.is_watched { wrapped(&message, terminal.width) } else { message }
 }
 
-/// The text in lines of at most `width` columns where that can be: no word is cut. Colours take no room.
+/// Wraps a text to `width` columns between words; a longer word is not broken. Colours have no width.
 pub(super) fn wrapped(text: &str, width: usize) -> String {
     let mut wrapped = String::with_capacity(text.len());
     for line in text.split_inclusive('\n') {

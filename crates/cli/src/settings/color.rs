@@ -1,21 +1,21 @@
 use std::fmt;
 
-/// Whether output has colours.
+/// Whether output is coloured.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
 pub(crate) enum Color {
     /// On a terminal, unless NO_COLOR is set
     #[default]
     Auto,
-    /// Wherever it goes
+    /// Always
     Always,
-    /// Nowhere
+    /// Never
     Never,
 }
 
 impl Color {
     const ALL: [Color; 3] = [Color::Auto, Color::Always, Color::Never];
 
-    /// The one of this name.
+    /// Parses a choice by its name.
     pub(crate) fn parse(name: &str) -> Result<Color, String> {
         let known = Color::ALL.into_iter().find(|color| color.name() == name);
         known.ok_or_else(|| "valid are auto, always and never".into())

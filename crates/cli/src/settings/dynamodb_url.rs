@@ -1,27 +1,27 @@
 use std::fmt;
 
-use super::{TAKES_ONCE, suggest};
+use super::{NO_PREFETCH, suggest};
 
 const PARAMETERS: [&str; 4] = ["region", "endpoint", "create", "chains"];
 
-/// A table of DynamoDB, and where it is. Never what calls are signed with: a store is named on command lines, in files
-/// and in messages, which others read.
+/// A DynamoDB table and its location. It never has credentials: the name of a store appears on command lines, in files
+/// and in messages.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct DynamodbUrl {
     /// The table.
     pub(crate) table: String,
-    /// The region; what the environment or the profile says unless it is named.
+    /// The region; by default that of the environment or the profile.
     pub(crate) region: Option<String>,
-    /// Where the service is, if it is no region of AWS.
+    /// The URL of the service, if it is not a region of AWS.
     pub(crate) endpoint: Option<String>,
-    /// Whether to make the table if it is not there.
+    /// Whether to create the table if it does not exist.
     pub(crate) creates: bool,
-    /// Whether a call that takes from several buckets is one transaction.
+    /// Whether a call that acquires from several buckets is one transaction.
     pub(crate) transacts_chains: bool,
 }
 
 impl DynamodbUrl {
-    /// The table that a text names, such as `limits?region=eu-west-1`.
+    /// Parses the name of a table with its parameters, such as `limits?region=eu-west-1`.
     pub(super) fn parse(text: &str) -> Result<DynamodbUrl, String> {
         let (table, parameters) = text.split_once('?').unwrap_or((text, ""));
         let mut url = DynamodbUrl { table: parse_table(table)?, ..DynamodbUrl::default() };
@@ -35,8 +35,8 @@ impl DynamodbUrl {
                 "endpoint" => url.endpoint = Some(parse_endpoint(value)?),
                 "create" => url.creates = parse_bool(value)?,
                 "chains" => url.transacts_chains = parse_chains(value)?,
-                "prefetch" => return Err(TAKES_ONCE.into()),
-                // What it is set to is not repeated: it may be a secret.
+                "prefetch" => return Err(NO_PREFETCH.into()),
+                // The value is not repeated: it may be a secret.
                 _ => return Err(unknown(name)),
             }
         }
@@ -58,7 +58,7 @@ impl fmt::Display for DynamodbUrl {
     }
 }
 
-/// The name of a table, by the rules of the service.
+/// Validates the name of a table by the rules of the service.
 fn parse_table(table: &str) -> Result<String, String> {
     let is_valid = |c: char| c.is_ascii_alphanumeric() || "_.-".contains(c);
     match table.len() {
@@ -72,10 +72,11 @@ fn parse_endpoint(endpoint: &str) -> Result<String, String> {
     let rest = endpoint.strip_prefix("http://").or_else(|| endpoint.strip_prefix("https://"));
     match rest {
         Some(rest) if rest.contains('@') => {
-            Err("the endpoint has a user in it; credentials are taken from where AWS keeps them".into())
+            Err("the endpoint has a user in it; credentials are taken from the AWS environment or profile"
+                .into())
         }
         Some(rest) if !rest.is_empty() => Ok(endpoint.into()),
-        _ => Err("the endpoint is no URL; write it like endpoint=http://127.0.0.1:8000".into()),
+        _ => Err("the endpoint is not a URL; write it like endpoint=http://127.0.0.1:8000".into()),
     }
 }
 
@@ -99,9 +100,8 @@ fn unknown(name: &str) -> String {
     let meant = suggest::nearest(name, &PARAMETERS);
     let meant = meant.map(|meant| format!("; did you mean {meant:?}?")).unwrap_or_default();
     let known = PARAMETERS.join(", ");
-    format!(
-        "{name:?} is no parameter of a table{meant} (there are {known}; credentials are taken from where AWS keeps them)"
-    )
+    let credentials = "credentials are taken from the AWS environment or profile";
+    format!("{name:?} is not a parameter of a table{meant} (valid are {known}; {credentials})")
 }
 
 #[cfg(test)]
@@ -121,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_table_says_what_would_be() {
+    fn an_error_says_what_would_be_valid() {
         for (text, said) in [
             ("", "like dynamodb:limits"),
             ("ab", "3 to 255"),
@@ -142,7 +142,7 @@ mod tests {
     fn a_secret_is_refused_and_not_repeated() {
         for text in ["limits?secret_key=hunter2", "limits?endpoint=http://me:hunter2@localhost"] {
             let why = DynamodbUrl::parse(text).unwrap_err();
-            assert!(why.contains("where AWS keeps them") && !why.contains("hunter2"), "{why}");
+            assert!(why.contains("the AWS environment or profile") && !why.contains("hunter2"), "{why}");
         }
     }
 }

@@ -1,4 +1,4 @@
-//! What the settings want to know of the world, so that tests can make one up.
+//! Environment variables and files that settings are read from, replaceable in tests.
 
 use std::ffi::OsString;
 use std::io;
@@ -9,10 +9,10 @@ use tollgate::catalog::{login_of, principal_of};
 use super::{SettingsError, redacted};
 use crate::reading::read_text;
 
-/// How long a config file may be.
+/// The maximum size of a config file.
 const FILE_MAX: u64 = 1 << 20;
 
-/// The variables of the environment, and a way to read files.
+/// The environment variables, and a function that reads files.
 pub(crate) struct Environment<'a> {
     variables: &'a dyn Fn(&str) -> Option<OsString>,
     files: &'a dyn Fn(&Path) -> io::Result<String>,
@@ -20,7 +20,7 @@ pub(crate) struct Environment<'a> {
 }
 
 impl<'a> Environment<'a> {
-    /// One that has these.
+    /// Creates an environment of these variables and files.
     pub(crate) fn new(
         variables: &'a dyn Fn(&str) -> Option<OsString>,
         files: &'a dyn Fn(&Path) -> io::Result<String>,
@@ -28,36 +28,39 @@ impl<'a> Environment<'a> {
         Environment { variables, files, user: None }
     }
 
-    /// The one that this process has.
+    /// Returns the environment of this process.
     pub(crate) fn of_process() -> Environment<'static> {
         let this = Environment::new(&|name| std::env::var_os(name), &|path| read_text(path, FILE_MAX));
         this.with_user(user_number())
     }
 
-    /// The same for the user of this number.
+    /// Sets the number of the user.
     pub(super) fn with_user(self, user: Option<u32>) -> Environment<'a> {
         Environment { user, ..self }
     }
 
-    /// A variable, unless it is empty, which is as if it were not set.
+    /// Returns a variable. An empty one counts as unset.
     fn get(&self, name: &str) -> Option<OsString> {
         (self.variables)(name).filter(|value| !value.is_empty())
     }
 
-    /// A variable that is text.
+    /// Returns a variable as text.
     ///
     /// # Errors
     ///
-    /// If it is no text: it was meant to say something, so it is not passed over.
+    /// If it is not valid UTF-8: it is not ignored, because the user has set it.
     pub(super) fn text(&self, name: &str) -> Result<Option<String>, SettingsError> {
         let text = self.get(name).map(OsString::into_string).transpose();
         text.map_err(|value| {
             let shown = value.to_string_lossy();
-            SettingsError(format!("environment {name} is {:?}, which is not valid UTF-8", redacted(&shown)))
+            SettingsError(format!(
+                "environment variable {name} is {:?}, which is not valid UTF-8",
+                redacted(&shown)
+            ))
         })
     }
 
-    /// A variable that is a path, which may be anything.
+    /// Returns a variable as a path, which need not be UTF-8.
     pub(super) fn path(&self, name: &str) -> Option<PathBuf> {
         self.get(name).map(PathBuf::from)
     }
@@ -66,15 +69,15 @@ impl<'a> Environment<'a> {
         (self.files)(path)
     }
 
-    /// The folder for our data.
+    /// Returns the data directory.
     pub(super) fn data_folder(&self) -> Result<PathBuf, SettingsError> {
         self.folder("XDG_DATA_HOME", ".local/share").ok_or_else(|| {
-            let why = "neither XDG_DATA_HOME nor HOME is set, so there is no place for the store";
-            SettingsError(format!("{why}; name one, such as --store file:limits.db"))
+            let why = "neither XDG_DATA_HOME nor HOME is set, so there is no data directory";
+            SettingsError(format!("{why}; name a store, such as --store file:limits.db"))
         })
     }
 
-    /// The folder for our config file.
+    /// Returns the config directory.
     pub(super) fn config_folder(&self) -> Option<PathBuf> {
         self.folder("XDG_CONFIG_HOME", ".config")
     }
@@ -85,7 +88,7 @@ impl<'a> Environment<'a> {
         Some(base.join("tollgate"))
     }
 
-    /// The login of the user, as a principal.
+    /// Returns the login of the user, as a principal.
     pub(super) fn login(&self) -> String {
         let users = || self.read(Path::new("/etc/passwd")).ok();
         principal_of(|name| self.get(name), || login_of(self.user?, &users()?))

@@ -2,7 +2,7 @@ use std::fmt;
 
 use super::{SettingKey, SettingSource, redacted};
 
-/// What is wrong with the config file or a variable of the environment.
+/// An error in the config file or an environment variable.
 #[derive(Clone, Debug)]
 pub(crate) struct SettingsError(pub(crate) String);
 
@@ -13,7 +13,7 @@ impl SettingsError {
         source: &SettingSource,
         why: String,
     ) -> SettingsError {
-        // What stands behind the question mark of a store may be a secret that has no place there.
+        // The parameters of a store may contain a secret by mistake, so they are left out.
         let text = text.split_once('?').map_or(text, |(before, _)| before);
         SettingsError(format!("{source}: {} is {:?}: {why}", key.name, redacted(text)))
     }

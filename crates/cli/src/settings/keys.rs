@@ -1,17 +1,17 @@
-/// Something that can be set.
+/// A setting.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct SettingKey {
     /// Its name in the config file.
     pub(crate) name: &'static str,
     /// The flag that sets it.
     pub(crate) flag: &'static str,
-    /// The variable of the environment that sets it.
+    /// The environment variable that sets it.
     pub(crate) variable: &'static str,
     /// A valid value.
     pub(crate) example: &'static str,
 }
 
-/// Where limits, buckets and records are.
+/// The store.
 pub(crate) const STORE: SettingKey =
     SettingKey { name: "store", flag: "--store", variable: "TOLLGATE_STORE", example: "file:limits.db" };
 
@@ -23,7 +23,7 @@ pub(crate) const NAMESPACE: SettingKey = SettingKey {
     example: "tenant-alpha",
 };
 
-/// Who makes changes.
+/// The principal of audit events.
 pub(crate) const PRINCIPAL: SettingKey = SettingKey {
     name: "principal",
     flag: "--principal",
@@ -31,11 +31,11 @@ pub(crate) const PRINCIPAL: SettingKey = SettingKey {
     example: "alice@example.com",
 };
 
-/// Whether output has colours.
+/// Whether output is coloured.
 pub(crate) const COLOR: SettingKey =
     SettingKey { name: "color", flag: "--color", variable: "TOLLGATE_COLOR", example: "never" };
 
-/// How long the store may take to answer.
+/// The timeout of a call to the store.
 pub(crate) const STORE_TIMEOUT: SettingKey = SettingKey {
     name: "store_timeout",
     flag: "--store-timeout",
@@ -43,7 +43,7 @@ pub(crate) const STORE_TIMEOUT: SettingKey = SettingKey {
     example: "5s",
 };
 
-/// How long the audit events of changes are kept.
+/// How long audit events are kept.
 pub(crate) const AUDIT_RETENTION: SettingKey = SettingKey {
     name: "audit_retention",
     flag: "--audit-retention",
@@ -59,10 +59,10 @@ pub(crate) const USAGE_RETENTION: SettingKey = SettingKey {
     example: "90d,400d,3660d",
 };
 
-/// How long limits and entities that were read are believed.
+/// How long limits and entities are cached.
 pub(crate) const CACHE_TTL: SettingKey =
     SettingKey { name: "cache_ttl", flag: "--cache-ttl", variable: "TOLLGATE_CACHE_TTL", example: "60s" };
 
-/// All of them, in the order in which they are shown.
+/// All settings, in the order in which they are shown.
 pub(crate) const KEYS: [&SettingKey; 8] =
     [&STORE, &NAMESPACE, &PRINCIPAL, &COLOR, &STORE_TIMEOUT, &AUDIT_RETENTION, &USAGE_RETENTION, &CACHE_TTL];

@@ -1,6 +1,6 @@
-//! Settings: a flag wins over the environment, that over the config file, that over the default.
+//! Settings: a flag wins over an environment variable, that over the config file, that over the default.
 //!
-//! Every value knows where it came from, so that `tollgate config show --sources` can show it.
+//! Every value has its source, which `tollgate config show --sources` shows.
 
 mod color;
 mod dynamodb_url;
@@ -25,63 +25,64 @@ pub(crate) use error::SettingsError;
 pub(crate) use keys::{KEYS, SettingKey};
 pub(crate) use redact::redacted;
 pub(crate) use redis_url::RedisAddress;
-pub(crate) use retention::{Retention, UsageKept};
+pub(crate) use retention::{Retention, UsageRetentionArg};
 pub(crate) use store_url::StoreUrl;
 
 use crate::args::GlobalArgs;
 use crate::{duration_text, names};
 use file::ConfigFile;
 
-/// How long the store may take to answer, unless it is said otherwise.
+/// The default timeout of a call to the store.
 const STORE_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// How long audit events are kept, unless it is said otherwise.
+/// The default retention of audit events.
 const AUDIT_RETENTION: Retention = Retention(Some(Duration::from_secs(90 * 86_400)));
 
-/// How long what was read is believed, unless it is said otherwise.
+/// The default lifetime of cached limits and entities.
 const CACHE_TTL: Duration = Duration::from_secs(60);
 
-/// What it took ahead would be lost when it ends.
-const TAKES_ONCE: &str = "prefetch is for programs that take often, and a command takes once: leave it out";
+/// The error for `prefetch`: a command ends before it could use prefetched credit.
+const NO_PREFETCH: &str =
+    "prefetch is for programs that acquire often, and a command acquires once: leave it out";
 
-/// Everything that can be set.
+/// All settings of the command.
 #[derive(Clone, Debug)]
 pub(crate) struct CliSettings {
-    /// Where limits, buckets and records are. Its error is reported to commands that ask for it: others do without.
+    /// The store. Its error is reported only by commands that need the store.
     store: Result<Setting<StoreUrl>, SettingsError>,
     /// The namespace that commands work in.
     pub(crate) namespace: Setting<String>,
-    /// Who makes changes, for the audit events.
+    /// The principal of audit events.
     pub(crate) principal: Setting<String>,
-    /// Whether output has colours.
+    /// Whether output is coloured.
     pub(crate) color: Setting<Color>,
-    /// How long the store may take to answer.
+    /// The timeout of a call to the store.
     pub(crate) store_timeout: Setting<Duration>,
-    /// How long the audit events of changes are kept.
+    /// How long audit events are kept.
     pub(crate) audit_retention: Setting<Retention>,
-    /// How long usage is kept that commands write to the store.
-    pub(crate) usage_retention: Setting<UsageKept>,
-    /// How long limits and entities that were read are believed.
+    /// How long usage is kept.
+    pub(crate) usage_retention: Setting<UsageRetentionArg>,
+    /// How long limits and entities are cached.
     pub(crate) cache_ttl: Setting<Duration>,
-    /// The config file, and whether there is one.
+    /// The path of the config file, and whether it exists.
     pub(crate) config: Option<(PathBuf, bool)>,
 }
 
-/// A value, and where it came from.
+/// A value and its source.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Setting<T> {
     /// The value.
     pub(crate) value: T,
-    /// Where it came from.
+    /// Its source.
     pub(crate) source: SettingSource,
 }
 
-/// Where a value came from.
+/// The source of a value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum SettingSource {
     /// A flag on the command line.
     Flag(&'static str),
-    /// A variable of the environment.
+    /// An environment variable.
     Environment(&'static str),
     /// The config file.
     File(PathBuf),
@@ -90,12 +91,12 @@ pub(crate) enum SettingSource {
 }
 
 impl CliSettings {
-    /// Works out every value.
+    /// Resolves all settings.
     ///
     /// # Errors
     ///
-    /// [`SettingsError`] for a config file that cannot be read or has a key that is not known, and for a value in it or
-    /// in the environment that is not valid, but for that of the store. Flags were checked when they were read.
+    /// [`SettingsError`] if the config file cannot be read or has an unknown key, and for an invalid value in it or
+    /// in an environment variable, except for that of the store. Flags are validated by the parser.
     pub(crate) fn resolve(flags: &GlobalArgs, env: &Environment<'_>) -> Result<CliSettings, SettingsError> {
         let file = ConfigFile::find(flags.config.as_deref(), env)?;
         let choose = Choose { env, file: &file };
@@ -123,26 +124,26 @@ impl CliSettings {
             usage_retention: choose.value(
                 &keys::USAGE_RETENTION,
                 flags.usage_retention,
-                UsageKept::parse,
-                || Ok(UsageKept::default()),
+                UsageRetentionArg::parse,
+                || Ok(UsageRetentionArg::default()),
             )?,
             cache_ttl: choose
                 .value(&keys::CACHE_TTL, flags.cache_ttl, duration_text::parse, || Ok(CACHE_TTL))?,
-            config: file.path.clone().map(|path| (path, file.is_there)),
+            config: file.path.clone().map(|path| (path, file.exists)),
         })
     }
 
-    /// Where limits, buckets and records are.
+    /// Returns the store.
     ///
     /// # Errors
     ///
-    /// [`SettingsError`] if what the config file or the environment says of it is not valid, or if no source sets it
-    /// and there is no place for it.
+    /// [`SettingsError`] if the value in the config file or the environment variable is not valid, or if no source sets it
+    /// and there is no data directory.
     pub(crate) fn store(&self) -> Result<&Setting<StoreUrl>, SettingsError> {
         self.store.as_ref().map_err(Clone::clone)
     }
 
-    /// Each key with its value and where that came from.
+    /// Returns each key with its value and its source.
     ///
     /// # Errors
     ///
@@ -203,7 +204,7 @@ impl fmt::Display for SettingSource {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             SettingSource::Flag(flag) => write!(f, "flag {flag}"),
-            SettingSource::Environment(variable) => write!(f, "environment {variable}"),
+            SettingSource::Environment(variable) => write!(f, "environment variable {variable}"),
             SettingSource::File(path) => write!(f, "file {}", path.display()),
             SettingSource::Default => f.write_str("default"),
         }

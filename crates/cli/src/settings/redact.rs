@@ -1,12 +1,12 @@
-//! Passwords, left out of what is shown.
+//! Redaction of passwords in output.
 
 use std::borrow::Cow;
 
-/// What stands in the place of a password.
+/// The replacement of a password.
 const HIDDEN: &str = "***";
 
-/// The text without the passwords of the addresses in it: `redis://me:***@host`. A line is hidden up to its last `@`,
-/// because a password that is not written as it should be may have anything in it.
+/// Replaces the passwords of URLs in a text: `redis://me:***@host`. A line is hidden up to its last `@`, because a
+/// password that is not percent-encoded may contain any character.
 pub(crate) fn redacted(text: &str) -> Cow<'_, str> {
     if !text.contains("://") || !text.contains('@') {
         return text.into();

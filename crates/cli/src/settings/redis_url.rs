@@ -2,42 +2,42 @@ use std::fmt;
 
 use super::redacted;
 
-/// The address of a server of Redis or Valkey, of its sentinels, or of a cluster. It may have a password in it, which is
-/// never shown.
+/// The address of a Redis or Valkey server, of its sentinels, or of a cluster. It may contain a password, which is never
+/// shown.
 #[derive(Clone, PartialEq, Eq)]
 pub(crate) struct RedisAddress(String);
 
 impl RedisAddress {
-    /// Whether addresses that begin like this are such ones.
+    /// Returns whether a scheme is one of Redis or Valkey.
     pub(super) fn is_scheme(scheme: &str) -> bool {
         let base = scheme.split('+').next().unwrap_or_default();
         ["redis", "rediss", "valkey", "valkeys"].contains(&base)
     }
 
-    /// The address that a text says.
+    /// Parses an address.
     #[cfg(feature = "redis")]
     pub(super) fn parse(text: &str) -> Result<RedisAddress, String> {
         let parsed = text.parse::<tollgate_redis::RedisUrl>().map_err(|why| why.to_string())?;
         match parsed.prefetch() {
-            Some(_) => Err(super::TAKES_ONCE.into()),
+            Some(_) => Err(super::NO_PREFETCH.into()),
             None => Ok(RedisAddress(text.into())),
         }
     }
 
-    /// What it says is looked at by programs that know what to do with it.
+    /// Accepts any address: without the feature it is not validated.
     #[cfg(not(feature = "redis"))]
     pub(super) fn parse(text: &str) -> Result<RedisAddress, String> {
         Ok(RedisAddress(text.into()))
     }
 
-    /// Returns the whole of it, to connect with.
+    /// Returns the address with its password, to connect with.
     #[cfg(feature = "redis")]
     pub(crate) fn with_password(&self) -> &str {
         &self.0
     }
 }
 
-/// The address without its password, and without options, one of which may be another one.
+/// Formats the address without its password, and without parameters if one of them is a password.
 impl fmt::Display for RedisAddress {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let shown = redacted(&self.0);
@@ -59,7 +59,7 @@ mod tests {
 
     #[cfg(feature = "redis")]
     #[test]
-    fn a_command_takes_nothing_ahead() {
+    fn prefetch_is_refused() {
         let why = RedisAddress::parse("redis://host?prefetch=5").unwrap_err();
         assert!(why.contains("leave it out"), "{why}");
     }

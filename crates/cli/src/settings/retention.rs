@@ -6,15 +6,15 @@ use tollgate::store::usage::{UsageRetention, Window};
 
 use crate::duration_text;
 
-/// The word for what is never deleted.
+/// The retention of data that is never deleted.
 const FOREVER: &str = "forever";
 
-/// How long something is kept; `None` for ever.
+/// A retention time; `None` is forever.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Retention(pub(crate) Option<Duration>);
 
 impl Retention {
-    /// What a text says: `90d`, or `forever`.
+    /// Parses a retention time: `90d`, or `forever`.
     ///
     /// # Errors
     ///
@@ -24,7 +24,9 @@ impl Retention {
             return Ok(Retention(None));
         }
         match duration_text::parse(text) {
-            Ok(length) if length.is_zero() => Err(format!("what is kept is kept for a while, or {FOREVER}")),
+            Ok(length) if length.is_zero() => {
+                Err(format!("a retention time must be longer than 0; valid is a duration, or {FOREVER}"))
+            }
             Ok(length) => Ok(Retention(Some(length))),
             Err(why) => Err(format!("{why}, or {FOREVER}")),
         }
@@ -40,33 +42,32 @@ impl fmt::Display for Retention {
     }
 }
 
-/// How long usage is kept: by hour, by day and by month.
+/// The retention times of usage by hour, by day and by month.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct UsageKept(pub(crate) UsageRetention);
+pub(crate) struct UsageRetentionArg(pub(crate) UsageRetention);
 
-impl UsageKept {
-    /// What a text says: one length of time or `forever` for all windows, or three of them, separated by commas, for hours, days
-    /// and months.
+impl UsageRetentionArg {
+    /// Parses one duration or `forever` for all windows, or three of them, separated by commas, for hours, days and months.
     ///
     /// # Errors
     ///
     /// What would be valid.
-    pub(crate) fn parse(text: &str) -> Result<UsageKept, String> {
-        let kept: Result<Vec<Retention>, String> = text.split(',').map(Retention::parse).collect();
-        let kept: Vec<Option<Span>> = kept?.iter().map(|kept| kept.0.map(Span::covering)).collect();
-        match kept[..] {
-            [all] => Ok(UsageKept(UsageRetention::uniform(all))),
-            [hours, days, months] => Ok(UsageKept(UsageRetention::new(hours, days, months))),
+    pub(crate) fn parse(text: &str) -> Result<UsageRetentionArg, String> {
+        let times: Result<Vec<Retention>, String> = text.split(',').map(Retention::parse).collect();
+        let times: Vec<Option<Span>> = times?.iter().map(|time| time.0.map(Span::covering)).collect();
+        match times[..] {
+            [all] => Ok(UsageRetentionArg(UsageRetention::uniform(all))),
+            [hours, days, months] => Ok(UsageRetentionArg(UsageRetention::new(hours, days, months))),
             _ => Err(format!(
-                "{text:?} says {} lengths of time; valid is one for all, such as 90d, or three for hours, days and \
+                "{text:?} has {} durations; valid is one for all, such as 90d, or three for hours, days and \
                  months, such as 90d,400d,{FOREVER}",
-                kept.len()
+                times.len()
             )),
         }
     }
 }
 
-impl fmt::Display for UsageKept {
+impl fmt::Display for UsageRetentionArg {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let [hours, days, months] =
             Window::ALL.map(|window| Retention(self.0.of(window).map(Span::to_duration)));
@@ -91,17 +92,17 @@ mod tests {
     }
 
     #[test]
-    fn usage_is_kept_for_one_length_of_time_or_for_three() {
+    fn usage_has_one_retention_time_or_three() {
         for text in ["90d", "forever", "90d,400d,3660d", "36h,forever,62d"] {
-            assert_eq!(UsageKept::parse(text).unwrap().to_string(), text);
+            assert_eq!(UsageRetentionArg::parse(text).unwrap().to_string(), text);
         }
-        assert_eq!(UsageKept::default().to_string(), "90d,400d,3660d");
-        // As long as a record may be written to it is kept, and that is what is shown.
-        assert_eq!(UsageKept::parse("1h").unwrap().to_string(), "2h,2d,62d");
-        assert!(UsageKept::parse("90d,400d").unwrap_err().contains("says 2 lengths of time"));
-        assert!(UsageKept::parse("1d,1d,1d,1d").unwrap_err().contains("90d,400d,forever"));
+        assert_eq!(UsageRetentionArg::default().to_string(), "90d,400d,3660d");
+        // A record is kept at least as long as it can be written to, and that is what is shown.
+        assert_eq!(UsageRetentionArg::parse("1h").unwrap().to_string(), "2h,2d,62d");
+        assert!(UsageRetentionArg::parse("90d,400d").unwrap_err().contains("has 2 durations"));
+        assert!(UsageRetentionArg::parse("1d,1d,1d,1d").unwrap_err().contains("90d,400d,forever"));
         for text in ["", "0s", "90d,,forever", "90d, 400d, 3660d", "90d,400d,0d"] {
-            assert!(UsageKept::parse(text).is_err(), "{text:?}");
+            assert!(UsageRetentionArg::parse(text).is_err(), "{text:?}");
         }
     }
 }

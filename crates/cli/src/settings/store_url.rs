@@ -3,27 +3,27 @@ use std::path::PathBuf;
 
 use super::{DynamodbUrl, RedisAddress};
 
-/// What stores there are, for those who named none of them.
+/// The valid forms, for error messages.
 const VALID: &str =
     "valid are memory, file:PATH, such as file:limits.db, shm:NAME, redis://HOST and dynamodb:TABLE";
 
-/// Which store.
+/// The address of a store.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum StoreUrl {
-    /// The memory of this process: gone when the command ends.
+    /// The memory of this process, which is lost when the command ends.
     Memory,
     /// A file that the processes of one host share.
     File(PathBuf),
-    /// Memory that the processes of one host share, by its name.
+    /// Named memory that the processes of one host share.
     Shm(String),
-    /// A table of DynamoDB, shared by all clients that may use it.
+    /// A DynamoDB table.
     Dynamodb(DynamodbUrl),
-    /// A server or a cluster of Redis or Valkey.
+    /// A Redis or Valkey server or cluster.
     Redis(RedisAddress),
 }
 
 impl StoreUrl {
-    /// The store that a text names.
+    /// Parses the address of a store.
     pub(crate) fn parse(text: &str) -> Result<StoreUrl, String> {
         match text.split_once(':') {
             None if text == "memory" => Ok(StoreUrl::Memory),

@@ -1,16 +1,16 @@
-//! What the user may have meant.
+//! Suggestions for mistyped names.
 
-/// How many letters may be wrong: one in three.
+/// One letter in so many may be wrong.
 const WRONG_PER_LETTERS: usize = 3;
 
-/// The candidate that is nearest to a word, if one is near.
+/// Returns the candidate that is nearest to a word, if one is near.
 pub(crate) fn nearest<'a>(word: &str, candidates: &[&'a str]) -> Option<&'a str> {
     let far = |candidate: &&str| distance(word, candidate);
     let best = candidates.iter().copied().min_by_key(far)?;
     (distance(word, best) <= best.len().div_ceil(WRONG_PER_LETTERS)).then_some(best)
 }
 
-/// How many letters have to be added, left out or exchanged to make one word of the other.
+/// Returns the Levenshtein distance of two words.
 fn distance(one: &str, two: &str) -> usize {
     let two: Vec<char> = two.chars().collect();
     let mut row: Vec<usize> = (0..=two.len()).collect();
@@ -31,7 +31,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_slip_is_near_and_another_word_is_not() {
+    fn a_typo_is_near_and_another_word_is_not() {
         let names = ["store", "namespace", "store_timeout"];
         assert_eq!(nearest("stor", &names), Some("store"));
         assert_eq!(nearest("store-timeout", &names), Some("store_timeout"));

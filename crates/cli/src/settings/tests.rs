@@ -9,7 +9,7 @@ fn resolve(
     file: Option<&str>,
 ) -> Result<CliSettings, SettingsError> {
     let get =
-        |name: &str| variables.iter().find(|(it, _)| *it == name).map(|(_, value)| OsString::from(*value));
+        |name: &str| variables.iter().find(|(key, _)| *key == name).map(|(_, value)| OsString::from(*value));
     let read = |_: &Path| match file {
         Some(text) => Ok(text.to_owned()),
         None => Err(std::io::Error::from(std::io::ErrorKind::NotFound)),
@@ -37,15 +37,15 @@ fn a_flag_wins_over_the_environment_and_that_over_the_file_and_that_over_the_def
 }
 
 #[test]
-fn the_default_store_is_a_file_in_the_folder_for_data() {
+fn the_default_store_is_a_file_in_the_data_directory() {
     let store = |variables: &[(&str, &str)]| {
         let settings = resolve(GlobalArgs::default(), variables, None)?;
-        settings.store().map(|it| it.value.clone())
+        settings.store().map(|store| store.value.clone())
     };
     let file = |path: &str| StoreUrl::File(path.into());
     assert_eq!(store(&[HOME]).unwrap(), file("/alice/.local/share/tollgate/tollgate.db"));
     assert_eq!(store(&[HOME, ("XDG_DATA_HOME", "/data")]).unwrap(), file("/data/tollgate/tollgate.db"));
-    // The specification of these folders says that a relative one is to be ignored.
+    // The XDG specification requires that a relative path is ignored.
     assert_eq!(
         store(&[HOME, ("XDG_DATA_HOME", "data")]).unwrap(),
         file("/alice/.local/share/tollgate/tollgate.db")
@@ -56,11 +56,11 @@ fn the_default_store_is_a_file_in_the_folder_for_data() {
 #[test]
 fn an_unknown_key_is_refused_with_the_one_that_was_meant() {
     let why = resolve(GlobalArgs::default(), &[HOME], Some("namspace = \"x\"\n")).unwrap_err().to_string();
-    assert!(why.contains("\"namspace\" is no setting; did you mean \"namespace\"?"), "{why}");
+    assert!(why.contains("\"namspace\" is not a setting; did you mean \"namespace\"?"), "{why}");
     let why = resolve(GlobalArgs::default(), &[HOME], Some("zzz = 1\n")).unwrap_err().to_string();
     assert!(
         why.contains(
-            "there are store, namespace, principal, color, store_timeout, audit_retention, usage_retention and cache_ttl"
+            "valid are store, namespace, principal, color, store_timeout, audit_retention, usage_retention and cache_ttl"
         ),
         "{why}"
     );
@@ -69,19 +69,24 @@ fn an_unknown_key_is_refused_with_the_one_that_was_meant() {
 #[test]
 fn a_bad_value_says_where_it_is_and_what_would_be_valid() {
     for (variables, file, said) in [
-        (vec![HOME, ("TOLLGATE_STORE", "redis")], None, "environment TOLLGATE_STORE: store is \"redis\""),
+        (
+            vec![HOME, ("TOLLGATE_STORE", "redis")],
+            None,
+            "environment variable TOLLGATE_STORE: store is \"redis\"",
+        ),
         (vec![HOME], Some("color = \"blue\"\n"), "config.toml: color is \"blue\""),
-        (vec![HOME], Some("store_timeout = 5\n"), "store_timeout is 5, but must be text, such as \"5s\""),
+        (vec![HOME], Some("store_timeout = 5\n"), "store_timeout is 5, but must be a string, such as \"5s\""),
         (vec![HOME], Some("store = \n"), "config.toml cannot be read: "),
     ] {
-        let why = resolve(GlobalArgs::default(), &variables, file).and_then(|it| it.store().cloned());
+        let why =
+            resolve(GlobalArgs::default(), &variables, file).and_then(|settings| settings.store().cloned());
         let why = why.unwrap_err().to_string();
         assert!(why.contains(said), "{why}");
     }
 }
 
 #[test]
-fn a_password_is_never_told() {
+fn a_password_is_never_shown() {
     for (variables, file) in [
         (vec![HOME, ("TOLLGATE_STORE", "redis://me:hunter2@host")], None),
         (vec![HOME, ("TOLLGATE_STORE", "redis://me:hunter2@host:port")], None),
@@ -91,7 +96,8 @@ fn a_password_is_never_told() {
         (vec![HOME], Some("store = redis://me:hunter2@host\n")),
         (vec![HOME], Some("store = [\"redis://me:hunter2@host\"]\n")),
     ] {
-        let why = resolve(GlobalArgs::default(), &variables, file).and_then(|it| it.store().cloned());
+        let why =
+            resolve(GlobalArgs::default(), &variables, file).and_then(|settings| settings.store().cloned());
         let said = why.map_or_else(|why| why.to_string(), |store| format!("{store:?} {}", store.value));
         assert!(!said.contains("hunter2"), "{said}");
     }
@@ -99,14 +105,14 @@ fn a_password_is_never_told() {
 
 #[cfg(unix)]
 #[test]
-fn a_variable_that_is_no_text_is_told_and_one_that_is_a_path_is_used() {
+fn a_variable_that_is_not_utf8_is_an_error_unless_it_is_a_path() {
     use std::os::unix::ffi::OsStringExt;
     let read = |_: &Path| Err(std::io::Error::from(std::io::ErrorKind::NotFound));
     let odd = || OsString::from_vec(b"/\xff".to_vec());
     for key in KEYS {
         let get = |name: &str| (name == key.variable || name == "HOME").then(odd);
         let settings = CliSettings::resolve(&GlobalArgs::default(), &Environment::new(&get, &read));
-        let why = settings.and_then(|it| it.store().cloned()).unwrap_err().to_string();
+        let why = settings.and_then(|settings| settings.store().cloned()).unwrap_err().to_string();
         assert!(why.contains(key.variable) && why.contains("UTF-8"), "{why}");
     }
     let get = |name: &str| (name == "HOME").then(odd);
@@ -116,7 +122,7 @@ fn a_variable_that_is_no_text_is_told_and_one_that_is_a_path_is_used() {
 }
 
 #[test]
-fn a_file_that_was_named_must_be_there() {
+fn a_file_that_was_named_must_exist() {
     let flags = GlobalArgs { config: Some("mine.toml".into()), ..GlobalArgs::default() };
     assert!(resolve(flags, &[HOME], None).is_err());
     assert!(resolve(GlobalArgs::default(), &[HOME, ("TOLLGATE_CONFIG", "mine.toml")], None).is_err());
@@ -124,7 +130,7 @@ fn a_file_that_was_named_must_be_there() {
 }
 
 #[test]
-fn a_login_that_is_no_principal_becomes_one() {
+fn a_login_is_made_a_valid_principal() {
     let login =
         |user: &str| resolve(GlobalArgs::default(), &[HOME, ("USER", user)], None).unwrap().principal.value;
     assert_eq!(login("alice"), "alice");

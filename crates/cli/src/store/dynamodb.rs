@@ -1,4 +1,4 @@
-//! A table of DynamoDB as the store.
+//! A DynamoDB table as the store.
 
 use std::sync::Arc;
 
@@ -12,25 +12,25 @@ pub(super) fn open(url: &DynamodbUrl, settings: &CliSettings) -> Result<Arc<dyn 
     Ok(Arc::new(open_table(url, settings)?))
 }
 
-/// Returns whether the table is there. If that cannot be known it is taken to be, and opening it reports why.
-pub(super) fn is_there(url: &DynamodbUrl, settings: &CliSettings) -> bool {
+/// Returns whether the table exists. If that cannot be known it returns true, and opening the table reports why.
+pub(super) fn exists(url: &DynamodbUrl, settings: &CliSettings) -> bool {
     let opened = builder(url, settings).create_table(false).build().wait();
     !matches!(opened, Err(DynamoOpenError::NoTable(..)))
 }
 
-/// What the table lacks.
+/// Returns what the table lacks.
 pub(super) fn damages(url: &DynamodbUrl, settings: &CliSettings) -> Result<Vec<String>, String> {
     let store = open_table(url, settings)?;
     store.shortcomings().wait().map_err(|why| why.to_string())
 }
 
-/// Opens the table, or says how to make one.
+/// Opens the table. The error says how to create one.
 pub(super) fn open_table(url: &DynamodbUrl, settings: &CliSettings) -> Result<DynamoStore, String> {
     builder(url, settings).build().wait().map_err(|error| match error {
         DynamoOpenError::NoTable(table, whereabouts) => {
             let with_create = DynamodbUrl { creates: true, ..url.clone() };
             format!(
-                "there is no table {table:?} in {whereabouts}; name another one, or make it: by the template in \
+                "there is no table {table:?} in {whereabouts}; name another one, or create it with the template in \
                  deploy/, or with --store 'dynamodb:{with_create}'"
             )
         }

@@ -1,4 +1,4 @@
-//! Opening the store that the settings name.
+//! Opening of the store that the settings name.
 
 mod dry_run;
 #[cfg(feature = "dynamodb")]
@@ -38,23 +38,24 @@ pub(crate) struct OpenFailed {
     why: String,
 }
 
-/// Opens the store. A file is made if it is not there yet; its folder only if the path is the default, so that a slip
-/// leaves no folders behind. A table costs money, and is made only if the store says so.
+/// Opens the store. A file is created if it does not exist; its directory only if the path is the default, so that a typo
+/// leaves no directories behind. A table costs money, and is created only if the address says so.
 ///
 /// # Errors
 ///
-/// [`OpenFailed`] with the store and what is wrong with it, or those of [`CliSettings::store`].
+/// [`OpenFailed`] with the store and the reason, or those of [`CliSettings::store`].
 pub(crate) fn open_store(settings: &CliSettings) -> Result<Arc<dyn Backend>> {
-    let (Setting { value, source }, kept) = (settings.store()?, settings.usage_retention.value.0);
+    let Setting { value, source } = settings.store()?;
+    let retention = settings.usage_retention.value.0;
     let failed = |why: &dyn fmt::Display| OpenFailed { url: value.to_string(), why: why.to_string() };
     match value {
-        StoreUrl::Memory => Ok(Arc::new(Memory::builder().usage_retention(kept).build())),
+        StoreUrl::Memory => Ok(Arc::new(Memory::builder().usage_retention(retention).build())),
         StoreUrl::File(path) => {
             if let (SettingSource::Default, Some(folder)) = (source, path.parent()) {
                 std::fs::create_dir_all(folder).map_err(|why| failed(&why))?;
             }
             let store = FileStore::builder(path).timeout(settings.store_timeout.value);
-            let store = store.usage_retention(kept).build();
+            let store = store.usage_retention(retention).build();
             Ok(Arc::new(store.map_err(|why| failed(&why))?))
         }
         StoreUrl::Shm(name) => Ok(shm::open(name, settings).map_err(|why| failed(&why))?),
@@ -63,7 +64,7 @@ pub(crate) fn open_store(settings: &CliSettings) -> Result<Arc<dyn Backend>> {
     }
 }
 
-/// Opens the store as the table that it has to be, for what only a table has.
+/// Opens the store as a DynamoDB table, for commands that need its stream.
 ///
 /// # Errors
 ///
@@ -79,38 +80,40 @@ pub(crate) fn open_dynamodb(settings: &CliSettings) -> Result<tollgate_dynamo::D
     Ok(dynamodb::open_table(url, settings).map_err(failed)?)
 }
 
-/// Whether the store was ever used: a rehearsal must not make one.
-pub(crate) fn is_there(settings: &CliSettings) -> Result<bool, SettingsError> {
+/// Returns whether the store exists, so that a dry run does not create it.
+pub(crate) fn exists(settings: &CliSettings) -> Result<bool, SettingsError> {
     Ok(match &settings.store()?.value {
-        // A server needs no making.
+        // A server is never created.
         StoreUrl::Memory | StoreUrl::Redis(_) => true,
         StoreUrl::File(path) => path.exists(),
-        StoreUrl::Shm(name) => shm::is_there(name),
-        // Without that nothing is made, and one that is not there is an error.
-        StoreUrl::Dynamodb(url) => !url.creates || dynamodb::is_there(url, settings),
+        StoreUrl::Shm(name) => shm::exists(name),
+        // Unless the address says so no table is created, and opening a missing one is an error.
+        StoreUrl::Dynamodb(url) => !url.creates || dynamodb::exists(url, settings),
     })
 }
 
-/// Returns whether the store could be made: readers, too, get an error about what prevents it.
-pub(crate) fn can_be_there(settings: &CliSettings) -> Result<bool, SettingsError> {
+/// Returns whether the store could be created: if not, readers get the error, too.
+pub(crate) fn can_be_created(settings: &CliSettings) -> Result<bool, SettingsError> {
     let Setting { value, source } = settings.store()?;
     Ok(match (value, source) {
         (StoreUrl::Memory | StoreUrl::Shm(_) | StoreUrl::Dynamodb(_) | StoreUrl::Redis(_), _)
         | (_, SettingSource::Default) => true,
-        // A path without a folder is in this one.
-        (StoreUrl::File(path), _) => path.parent().is_none_or(|it| it.as_os_str().is_empty() || it.is_dir()),
+        // A path without a directory is in the current one.
+        (StoreUrl::File(path), _) => {
+            path.parent().is_none_or(|dir| dir.as_os_str().is_empty() || dir.is_dir())
+        }
     })
 }
 
-/// That there is no such store.
-pub(crate) fn not_there(settings: &CliSettings) -> Result<OpenFailed, SettingsError> {
+/// Returns the error for a store that does not exist.
+pub(crate) fn missing_store(settings: &CliSettings) -> Result<OpenFailed, SettingsError> {
     let url = &settings.store()?.value;
     let what = if matches!(url, StoreUrl::Shm(_)) { "store" } else { "file" };
-    let why = format!("there is no such {what}; the first command that writes something makes it");
+    let why = format!("there is no such {what}; the first command that writes creates it");
     Ok(OpenFailed { url: url.to_string(), why })
 }
 
-/// What is damaged in the store itself, or missing; nothing if it is whole, or if it is in memory.
+/// Returns what is damaged or missing in the store itself; nothing for a store in memory.
 ///
 /// # Errors
 ///
@@ -123,7 +126,7 @@ pub(crate) fn damages(settings: &CliSettings) -> Result<Vec<StoreDamage>> {
             let store = FileStore::open(path).map_err(|why| failed(&why))?;
             ("the file", store.damages())
         }
-        StoreUrl::Shm(name) if shm::is_there(name) => {
+        StoreUrl::Shm(name) if shm::exists(name) => {
             ("the memory", shm::damages(name, settings).map_err(|why| failed(&why))?)
         }
         StoreUrl::Dynamodb(url) => {
@@ -135,7 +138,7 @@ pub(crate) fn damages(settings: &CliSettings) -> Result<Vec<StoreDamage>> {
     Ok(problems.into_iter().map(|problem| StoreDamage { part, problem }).collect())
 }
 
-/// Something that is damaged or missing.
+/// A damaged or missing part of a store.
 pub(crate) struct StoreDamage {
     /// The part of the store.
     pub(crate) part: &'static str,

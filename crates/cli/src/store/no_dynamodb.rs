@@ -1,4 +1,4 @@
-//! A program that was built without DynamoDB says so.
+//! The error of a program that was built without DynamoDB.
 
 use std::sync::Arc;
 
@@ -8,13 +8,13 @@ use crate::settings::{CliSettings, DynamodbUrl};
 
 const MISSING: &str = "this program was built without DynamoDB; build it with the feature `dynamodb`";
 
-/// There is no such store.
+/// Fails: there is no such store.
 pub(super) fn open(_: &DynamodbUrl, _: &CliSettings) -> Result<Arc<dyn Backend>, String> {
     Err(MISSING.into())
 }
 
-/// Opening it says what is wrong.
-pub(super) fn is_there(_: &DynamodbUrl, _: &CliSettings) -> bool {
+/// Returns true, so that opening it reports the error.
+pub(super) fn exists(_: &DynamodbUrl, _: &CliSettings) -> bool {
     true
 }
 

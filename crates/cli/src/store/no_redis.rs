@@ -1,4 +1,4 @@
-//! A program that was built without Redis says so.
+//! The error of a program that was built without Redis.
 
 use std::sync::Arc;
 
@@ -6,12 +6,12 @@ use tollgate::store::Backend;
 
 use crate::settings::{CliSettings, RedisAddress};
 
-/// There is no such store.
+/// Fails: there is no such store.
 pub(super) fn open(_: &RedisAddress, _: &CliSettings) -> Result<Arc<dyn Backend>, String> {
     Err("this program was built without Redis; build it with the feature `redis`".into())
 }
 
-/// There is nothing to look at.
+/// Fails: there is no such store.
 pub(super) fn damages(_: &RedisAddress, _: &CliSettings) -> Result<Vec<String>, String> {
     Err("this program was built without Redis; build it with the feature `redis`".into())
 }

@@ -1,4 +1,4 @@
-//! A program that was built without shared memory says so.
+//! The error of a program that was built without shared memory.
 
 use std::sync::Arc;
 
@@ -9,13 +9,13 @@ use crate::settings::CliSettings;
 const MISSING: &str =
     "this program was built without shared memory; on Linux, build it with the feature `shm`";
 
-/// There is no such store.
+/// Fails: there is no such store.
 pub(super) fn open(_: &str, _: &CliSettings) -> Result<Arc<dyn Backend>, String> {
     Err(MISSING.into())
 }
 
-/// Opening it says what is wrong.
-pub(super) fn is_there(_: &str) -> bool {
+/// Returns true, so that opening it reports the error.
+pub(super) fn exists(_: &str) -> bool {
     true
 }
 

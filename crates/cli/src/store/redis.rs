@@ -8,10 +8,10 @@ use tollgate_redis::RedisStore;
 
 use crate::settings::{CliSettings, RedisAddress};
 
-/// How long a command goes on trying to connect while no host accepts it: a refusal is an answer.
+/// How long a command tries to connect while no host accepts the connection: a refused connection is an answer.
 const CONNECT_WITHIN: Duration = Duration::from_millis(500);
 
-/// Connects to it.
+/// Connects to the server.
 pub(super) fn open(url: &RedisAddress, settings: &CliSettings) -> Result<Arc<dyn Backend>, String> {
     open_store(url, settings).map(|store| Arc::new(store) as Arc<dyn Backend>)
 }
@@ -22,7 +22,7 @@ fn open_store(url: &RedisAddress, settings: &CliSettings) -> Result<RedisStore, 
     store.connect_within(CONNECT_WITHIN).build().wait().map_err(|why| why.to_string())
 }
 
-/// What is stored there and cannot be read.
+/// Returns stored data that cannot be read.
 pub(super) fn damages(url: &RedisAddress, settings: &CliSettings) -> Result<Vec<String>, String> {
     open_store(url, settings)?.damages().wait().map_err(|why| why.to_string())
 }

@@ -4,7 +4,7 @@ use tollgate::catalog::Counts;
 use crate::asking::with_contents;
 use crate::output::{TableCell, TextPage, grouped};
 
-/// How much there is in a namespace.
+/// The contents of a namespace.
 #[derive(Serialize)]
 pub(crate) struct CountsView {
     pub(crate) entities: u64,
@@ -33,24 +33,24 @@ impl From<Counts> for CountsView {
 }
 
 impl CountsView {
-    /// How many levels have limits.
+    /// Returns the number of levels that have limits.
     pub(crate) fn limits(&self) -> u64 {
         self.entity_limits + self.resource_limits + self.system_limits
     }
 
-    /// What goes if all of it is deleted: ` with 3 entities and 2 buckets`.
+    /// Formats the contents for a question before they are deleted: ` with 3 entities and 2 buckets`.
     pub(crate) fn as_contents(&self) -> String {
         with_contents(&[
             (self.entities, "entity", "entities"),
             (self.limits(), "level of limits", "levels of limits"),
-            (self.disabled, "switch", "switches"),
+            (self.disabled, "disabled entry", "disabled entries"),
             (self.buckets, "bucket", "buckets"),
             (self.usage_records, "usage record", "usage records"),
             (self.audit_events, "audit event", "audit events"),
         ])
     }
 
-    /// The same for people.
+    /// Writes the counts as text.
     pub(crate) fn text(&self, page: &mut TextPage) {
         let [entities, resources, system] =
             [self.entity_limits, self.resource_limits, self.system_limits].map(grouped);
@@ -58,7 +58,7 @@ impl CountsView {
         page.fields([
             ("entities", TableCell::from(grouped(self.entities))),
             ("limits", limits.into()),
-            ("switches", grouped(self.disabled).into()),
+            ("disabled", grouped(self.disabled).into()),
             ("buckets", grouped(self.buckets).into()),
             ("usage records", grouped(self.usage_records).into()),
             ("audit events", grouped(self.audit_events).into()),

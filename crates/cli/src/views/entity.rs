@@ -14,12 +14,12 @@ pub(crate) struct EntityView {
     pub(crate) cascades: bool,
     pub(crate) children: u64,
     pub(crate) metadata: BTreeMap<String, String>,
-    /// `null` for one that was never created, and is used all the same.
+    /// `null` for an entity that was never created, and is known by its limits or buckets only.
     pub(crate) created_at: Option<String>,
 }
 
 impl EntityView {
-    /// One that was never created.
+    /// Returns the view of an entity that was never created.
     pub(crate) fn never_created(id: &str) -> EntityView {
         EntityView {
             id: id.into(),
@@ -32,7 +32,7 @@ impl EntityView {
         }
     }
 
-    /// Its parent for people.
+    /// Formats the parent.
     pub(crate) fn parent_text(&self) -> String {
         match (&self.parent, self.cascades) {
             (None, _) => String::new(),
@@ -49,7 +49,7 @@ impl From<Entity> for EntityView {
     }
 }
 
-/// Entities as a table.
+/// Returns a table of entities.
 pub(crate) fn entity_table<'a>(entities: impl IntoIterator<Item = &'a EntityView>) -> TextTable {
     let mut table = TextTable::new(["ENTITY", "NAME", "PARENT", "CHILDREN", "CREATED"])
         .right(3)
@@ -60,7 +60,7 @@ pub(crate) fn entity_table<'a>(entities: impl IntoIterator<Item = &'a EntityView
     for entity in entities {
         let name = if entity.name == entity.id { "" } else { &entity.name };
         let children = if entity.children == 0 { String::new() } else { entity.children.to_string() };
-        let created_at = entity.created_at.as_deref().unwrap_or("never");
+        let created_at = entity.created_at.as_deref().unwrap_or("-");
         let parent = TableCell::from(entity.parent_text());
         table.row([
             TableCell::name(&entity.id),

@@ -1,7 +1,7 @@
 use serde::Serialize;
 use tollgate::Level;
 
-/// Where limits are stored, with names of its own.
+/// A level of limits that owns its names.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct OwnedLevel {
     /// The entity, if it is the level of one.
@@ -10,7 +10,7 @@ pub(crate) struct OwnedLevel {
     pub(crate) resource: Option<String>,
 }
 
-/// Where limits are stored.
+/// A level of limits in JSON.
 #[derive(Serialize)]
 pub(crate) struct LevelView {
     level: &'static str,
@@ -19,22 +19,22 @@ pub(crate) struct LevelView {
 }
 
 impl OwnedLevel {
-    /// For everything.
+    /// Returns the level of the system.
     pub(crate) fn system() -> OwnedLevel {
         OwnedLevel { entity: None, resource: None }
     }
 
-    /// For a resource.
+    /// Returns the level of a resource.
     pub(crate) fn resource(resource: String) -> OwnedLevel {
         OwnedLevel { entity: None, resource: Some(resource) }
     }
 
-    /// For an entity, and only one resource if one is named.
+    /// Returns the level of an entity, or of an entity and a resource.
     pub(crate) fn entity(entity: String, resource: Option<String>) -> OwnedLevel {
         OwnedLevel { entity: Some(entity), resource }
     }
 
-    /// The one that the catalog means.
+    /// Converts a level of the catalog.
     pub(crate) fn of(level: Level<'_>) -> OwnedLevel {
         match level {
             Level::System => OwnedLevel::system(),
@@ -46,7 +46,7 @@ impl OwnedLevel {
         }
     }
 
-    /// The same for the catalog.
+    /// Returns the level for the catalog.
     pub(crate) fn level(&self) -> Level<'_> {
         match (&self.entity, &self.resource) {
             (None, None) => Level::System,
@@ -56,7 +56,7 @@ impl OwnedLevel {
         }
     }
 
-    /// The same for programs.
+    /// Returns the level for JSON.
     pub(crate) fn view(&self) -> LevelView {
         let level = match self.level() {
             Level::System => "system",
@@ -67,7 +67,7 @@ impl OwnedLevel {
         LevelView { level, entity: self.entity.clone(), resource: self.resource.clone() }
     }
 
-    /// The same for people: `entity user-1, resource gpt-4`.
+    /// Formats the level: `entity user-1, resource gpt-4`.
     pub(crate) fn name(&self) -> String {
         match (&self.entity, &self.resource) {
             (None, None) => "the system".into(),

@@ -8,7 +8,7 @@ use crate::output::{TableCell, TextTable};
 #[derive(Clone, Serialize)]
 pub(crate) struct LimitView {
     pub(crate) name: String,
-    /// As it would be written after `-l`.
+    /// The limit as it is written after `-l`.
     pub(crate) text: String,
     kind: &'static str,
     /// `null` if it is unbounded, as is the capacity.
@@ -45,7 +45,8 @@ impl From<&Limit> for LimitView {
             Some(Resets::Calendar(calendar)) => Some(calendar.text().to_owned()),
             _ => None,
         };
-        let unit = limit.unit().map(|it| UnitView { symbol: it.symbol().into(), decimals: it.decimals() });
+        let unit =
+            limit.unit().map(|unit| UnitView { symbol: unit.symbol().into(), decimals: unit.decimals() });
         LimitView {
             name: limit.name().to_string(),
             text: limit_text::print(limit),
@@ -75,17 +76,17 @@ fn algorithm_name(algorithm: Algorithm) -> &'static str {
     }
 }
 
-/// The limits of a set.
+/// Returns the views of limits.
 pub(crate) fn limit_views<'a>(limits: impl IntoIterator<Item = &'a Limit>) -> Vec<LimitView> {
     limits.into_iter().map(LimitView::from).collect()
 }
 
-/// Limits as they would be written after `-l`, in one line.
+/// Formats limits as they are written after `-l`, on one line.
 pub(crate) fn limit_texts(limits: &[LimitView]) -> String {
     limits.iter().map(|limit| limit.text.as_str()).collect::<Vec<_>>().join(" ")
 }
 
-/// Limits as a table.
+/// Returns a table of limits.
 pub(crate) fn limit_table(limits: &[LimitView]) -> TextTable {
     let mut table = TextTable::new(["LIMIT", "AMOUNT", "PER", "BURST", "NOTES"])
         .right(1)
@@ -93,11 +94,13 @@ pub(crate) fn limit_table(limits: &[LimitView]) -> TextTable {
         .hide_empty(3)
         .hide_empty(4)
         .wrap(4);
-    limits.iter().for_each(|limit| table.row(limit_cells(limit)));
+    for limit in limits {
+        table.row(limit_cells(limit));
+    }
     table
 }
 
-/// Limits with something before each.
+/// Returns an empty table of limits with an additional first column.
 pub(crate) fn remark_table(first: &str) -> TextTable {
     TextTable::new([first, "LIMIT", "AMOUNT", "PER", "BURST", "NOTES"])
         .right(2)
@@ -107,7 +110,7 @@ pub(crate) fn remark_table(first: &str) -> TextTable {
         .wrap(5)
 }
 
-/// A limit as a row: its name, its amount, per what, its burst, and what else there is to say.
+/// Returns the cells of a limit: name, amount, period, burst and notes.
 pub(crate) fn limit_cells(view: &LimitView) -> [TableCell; 5] {
     let limit = &view.limit;
     let amount = |amount: u64| limit_text::shown(limit, amount);

@@ -20,7 +20,7 @@ impl From<Namespace> for NamespaceView {
     }
 }
 
-/// Namespaces as a table.
+/// Returns a table of namespaces.
 pub(crate) fn namespace_table<'a>(namespaces: impl IntoIterator<Item = &'a NamespaceView>) -> TextTable {
     let mut table = TextTable::new(["NAME", "ID", "STATUS", "CREATED", "DELETED"]).hide_empty(4);
     for NamespaceView { name, id, status, created_at, deleted_at } in namespaces {

@@ -5,21 +5,21 @@ use super::WaitTime;
 use crate::limit_text;
 use crate::output::{TableCell, style};
 
-/// How a limit of a bucket stands.
+/// The status of a limit of a bucket.
 #[derive(Serialize)]
 pub(crate) struct StatusView {
     name: String,
     /// `null` if it is unbounded.
     available: Option<i64>,
     capacity: Option<u64>,
-    /// `null` if that depends on others giving back.
+    /// `null` if that depends on other leases being released.
     full_in_us: Option<u64>,
     #[serde(skip)]
     text: [String; 3],
 }
 
 impl StatusView {
-    /// How it stands at `now`.
+    /// Returns the view of a status at `now`.
     pub(crate) fn of(status: &Status, now: Tick) -> StatusView {
         let limit = status.limit();
         let bounded = !limit.is_unbounded();
@@ -34,7 +34,7 @@ impl StatusView {
             match full {
                 WaitTime::Now => "full".into(),
                 WaitTime::In(_) => format!("full {}", full.text()),
-                WaitTime::GivenBack(_) | WaitTime::Never => full.text(),
+                WaitTime::OnRelease(_) | WaitTime::Never => full.text(),
             },
         ];
         StatusView {
@@ -46,7 +46,7 @@ impl StatusView {
         }
     }
 
-    /// A row for people: the limit, what is left of how much, and when it is full.
+    /// Returns the cells of a row: the limit, what is left, the capacity, and when it is full.
     pub(crate) fn cells(&self) -> [TableCell; 4] {
         let [left, capacity, full] = &self.text;
         let is_out = self.available.is_some_and(|left| left <= 0);

@@ -4,64 +4,64 @@ use tollgate::{Limit, Ready, Tick};
 
 use crate::duration_text;
 
-/// When something is to be had of a limit. What others hold is given back when they like: the time at which they lose it
-/// is only the latest, and they may renew it.
+/// When a limit admits a demand. For a concurrency limit, the time at which other leases expire is only the latest, and they
+/// may be renewed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum WaitTime {
     /// Now.
     Now,
-    /// After this.
+    /// After this time.
     In(Duration),
-    /// When others give back, or lose what they hold if they do not renew it.
-    GivenBack(Option<Duration>),
-    /// At no time that can be counted.
+    /// When other leases are released, or expire if they are not renewed.
+    OnRelease(Option<Duration>),
+    /// Not in any representable time.
     Never,
 }
 
 impl WaitTime {
-    /// When a limit is ready.
+    /// Returns when a limit is ready.
     pub(crate) fn of(limit: &Limit, ready: Ready, now: Tick) -> WaitTime {
         match (ready, ready.wait(now)) {
             (Ready::Now, _) => WaitTime::Now,
-            (_, wait) if limit.is_resource() => WaitTime::GivenBack(wait),
+            (_, wait) if limit.is_resource() => WaitTime::OnRelease(wait),
             (_, Some(wait)) => WaitTime::In(wait),
             (_, None) => WaitTime::Never,
         }
     }
 
-    /// How long that is in microseconds, if it is known.
+    /// Returns the time in microseconds, if it is known.
     pub(crate) fn known_us(self) -> Option<u64> {
         match self {
             WaitTime::Now => Some(0),
             WaitTime::In(wait) => Some(micros(wait)),
-            WaitTime::GivenBack(_) | WaitTime::Never => None,
+            WaitTime::OnRelease(_) | WaitTime::Never => None,
         }
     }
 
-    /// For people, where there is little room: `≤ 9m 53s` for what others lose by then.
+    /// Formats the time in few columns: `≤ 9m 53s` if other leases expire by then.
     pub(crate) fn short(self) -> String {
         match self {
-            WaitTime::GivenBack(None) => "given back".into(),
-            WaitTime::GivenBack(Some(wait)) => format!("≤ {}", duration_text::roughly(wait)),
+            WaitTime::OnRelease(None) => "on release".into(),
+            WaitTime::OnRelease(Some(wait)) => format!("≤ {}", duration_text::roughly(wait)),
             other => other.text(),
         }
     }
 
-    /// For people.
+    /// Formats the time.
     pub(crate) fn text(self) -> String {
         match self {
             WaitTime::Now => "now".into(),
             WaitTime::In(wait) => format!("in {}", duration_text::roughly(wait)),
-            WaitTime::GivenBack(None) => "when given back".into(),
-            WaitTime::GivenBack(Some(wait)) => {
-                format!("when given back, or in {}", duration_text::roughly(wait))
+            WaitTime::OnRelease(None) => "on release".into(),
+            WaitTime::OnRelease(Some(wait)) => {
+                format!("on release, or in {}", duration_text::roughly(wait))
             }
             WaitTime::Never => "never".into(),
         }
     }
 }
 
-/// Microseconds, for programs.
+/// Converts to microseconds.
 pub(crate) fn micros(wait: Duration) -> u64 {
     u64::try_from(wait.as_micros()).unwrap_or(u64::MAX)
 }
@@ -71,16 +71,18 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_others_hold_has_no_time_and_a_debt_is_given_back_by_nobody() {
+    fn only_a_concurrency_limit_depends_on_releases() {
         let limit = |text| crate::limit_text::parse(text).unwrap();
-        let (rate, slots) = (limit("rpm:5"), limit("slots:5/at-once"));
-        let (now, later) = (Tick::from_secs(10), Ready::At(Tick::from_secs(70)));
+        let rate = limit("rpm:5");
+        let slots = limit("slots:5/at-once");
+        let now = Tick::from_secs(10);
+        let later = Ready::At(Tick::from_secs(70));
         let minute = Duration::from_secs(60);
         assert_eq!(WaitTime::of(&rate, later, now), WaitTime::In(minute));
         assert_eq!(WaitTime::of(&rate, Ready::Unknown, now), WaitTime::Never);
-        assert_eq!(WaitTime::of(&slots, later, now), WaitTime::GivenBack(Some(minute)));
+        assert_eq!(WaitTime::of(&slots, later, now), WaitTime::OnRelease(Some(minute)));
         assert_eq!(WaitTime::of(&slots, later, now).known_us(), None);
-        assert_eq!(WaitTime::of(&slots, Ready::Unknown, now).text(), "when given back");
+        assert_eq!(WaitTime::of(&slots, Ready::Unknown, now).text(), "on release");
         assert_eq!(WaitTime::of(&slots, Ready::Now, now).known_us(), Some(0));
     }
 }

@@ -1,4 +1,4 @@
-//! Batches in a sandbox: files of requests, runs, and what is in the files afterwards.
+//! Batches in a sandbox: files of requests, runs, and their results.
 
 use std::process::Command;
 

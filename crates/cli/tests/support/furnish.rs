@@ -13,8 +13,8 @@ use tollgate_file::FileStore;
 /// 2026-01-15T12:00:00Z.
 const JANUARY: Tick = Tick::from_secs(1_768_478_400);
 
-/// Uses `user-1` and `user-2` from January to June 2026. What was used in a month is kept for ten years; what was used in
-/// an hour or a day is gone sooner, so nothing should be said about that.
+/// Uses `user-1` and `user-2` from January to June 2026. Usage by month is kept for ten years; usage by hour and by day
+/// expires sooner, so no test depends on it.
 pub fn used_for_half_a_year(path: &Path) {
     let hands = ManualClock::at(JANUARY);
     let store = FileStore::builder(path).clock(hands.clock()).build().expect("the file can be made");
@@ -31,7 +31,7 @@ pub fn used_for_half_a_year(path: &Path) {
     }
 }
 
-/// Lets so many entities take once in this hour, the last of them twice, as one namespace of a store. Answers the limiter.
+/// Lets `count` entities acquire once in this hour, the last of them twice, in one namespace of a store. Returns the limiter.
 pub fn used_by_many(store: Arc<dyn Backend>, entities: usize) -> Limiter {
     let limiter = limited_on(Arc::clone(&store));
     take_once_each(&store, &limiter, entities);
@@ -64,7 +64,7 @@ pub fn used_now(path: &Path) {
     lease.expect("it is admitted").commit().wait().expect("it is written");
 }
 
-/// Writes what none of our programs would: limits that are none, and a parent that is not there.
+/// Writes damaged records: invalid limits, and a parent that does not exist.
 pub fn damage(path: &Path) {
     let store = FileStore::open(path).expect("the file can be opened");
     let limiter = open(store.clone());
@@ -121,7 +121,7 @@ fn limits() -> Limits {
     Limits::new(limits).expect("they are valid")
 }
 
-/// Makes the records say what only the original says: what is disabled, what never refuses, a cascade policy and a schedule.
+/// Writes records of zae-limiter: disabled entries, limits that never deny, a cascade policy and a schedule.
 pub fn foreign(path: &Path) {
     age(path);
     let store = FileStore::open(path).expect("the file can be opened");

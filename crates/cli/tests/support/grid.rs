@@ -6,7 +6,7 @@ pub struct Grid {
     rows: Vec<Vec<char>>,
     row: usize,
     column: usize,
-    /// What stood there each time the cursor went up to draw over it.
+    /// The frames: the rows each time the cursor moved up to redraw them.
     pub frames: Vec<Vec<String>>,
 }
 
@@ -26,7 +26,7 @@ impl Grid {
         grid
     }
 
-    /// The rows as they stand, without spaces at their ends.
+    /// Returns the current rows without trailing spaces.
     pub fn lines(&self) -> Vec<String> {
         let line = |row: &Vec<char>| row.iter().collect::<String>().trim_end().to_owned();
         self.rows.iter().map(line).collect()

@@ -1,4 +1,4 @@
-//! A server of HTTP that answers as a test says, and keeps what it was sent.
+//! An HTTP server with replies of a test, which records requests.
 
 use std::io::{BufRead, BufReader, Write};
 use std::net::{TcpListener, TcpStream};
@@ -12,7 +12,7 @@ pub struct Request {
     pub body: String,
 }
 
-/// A server that goes on until the test ends.
+/// A server that runs until the test ends.
 pub struct HttpServer {
     pub url: String,
     requests: Arc<Mutex<Vec<Request>>>,
@@ -34,7 +34,7 @@ impl HttpServer {
         HttpServer { url, requests }
     }
 
-    /// Returns what was sent so far.
+    /// Returns the requests so far.
     pub fn requests(&self) -> Vec<Request> {
         self.requests.lock().expect("no answer panics").clone()
     }

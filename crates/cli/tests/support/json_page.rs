@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-/// What the page says: by the heading of each section, its fields.
+/// The fields of each section of the page, by heading.
 pub struct JsonPage(BTreeMap<String, Vec<Field>>);
 
 struct Field {
@@ -38,7 +38,7 @@ impl JsonPage {
         self.0.keys().filter(fits).max_by_key(|name| name.len()).map(String::as_str)
     }
 
-    /// Whether a value is what a section says.
+    /// Checks a value against a section.
     pub fn check(&self, section: &str, value: &Value) -> Result<(), String> {
         let fields = self.0.get(section).ok_or_else(|| format!("there is no section {section:?}"))?;
         let Value::Object(object) = value else { return Err(format!("{value} is no {section}")) };

@@ -24,7 +24,7 @@ impl Provider {
         let mut process = up.spawn().expect("the program is built");
         let mut answer = process.stdout.take().expect("it is piped");
         let mut text = String::new();
-        // It goes on after its answer, so there is no end of the stream to read to.
+        // It keeps running after its output, so the stream has no end to read to.
         let answer = loop {
             if let Ok(answer) = serde_json::from_str::<Value>(&text) {
                 break answer;

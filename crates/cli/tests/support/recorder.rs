@@ -1,4 +1,4 @@
-//! A server that keeps what it was asked, and answers every request alike.
+//! A server that records requests, and answers all of them alike.
 
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};

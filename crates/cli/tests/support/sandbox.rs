@@ -1,4 +1,4 @@
-//! A folder of its own for a command, with nothing of the user's in its environment.
+//! A temporary directory for a command, with a clean environment.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 /// The program under test.
 pub const TOLLGATE: &str = env!("CARGO_BIN_EXE_tollgate");
 
-/// A folder that is gone at the end of the test.
+/// A temporary directory that is deleted on drop.
 pub struct Sandbox {
     path: PathBuf,
     store: String,
@@ -41,7 +41,7 @@ impl Sandbox {
         self
     }
 
-    /// What is written, as if the store were where it is unless it is elsewhere.
+    /// Returns output in which the address of another store is replaced by that of the default one.
     pub fn as_if_here(&self, text: &str) -> String {
         text.replace(&self.store, STORE)
     }
@@ -75,7 +75,7 @@ impl Sandbox {
 }
 
 impl Ran {
-    /// What came of a command.
+    /// Returns the output of a command.
     pub fn of(output: &Output) -> Ran {
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
         Ran {

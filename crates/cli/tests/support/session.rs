@@ -1,10 +1,10 @@
-//! Sessions: files that say what is typed and what comes out.
+//! Sessions: files with commands and their expected output.
 //!
 //! ```text
 //! // prose
-//! $ what is typed
-//! what is written to stdout
-//! ! what is written to stderr
+//! $ a command
+//! its stdout
+//! ! its stderr
 //! = 2
 //! ```
 //!
@@ -48,10 +48,10 @@ pub fn replay_on(name: &str, store: &str) {
     assert!(differences.is_empty(), "{name} on {store}:\n{}", differences.join("\n"));
 }
 
-/// Returns what is shown, without the ends of pages and the note that a file is not there yet: both depend on the
+/// Returns the output without cursors and the note that a file does not exist yet: both depend on the
 /// store.
 fn without_store(text: &str) -> String {
-    let marks = ["there is more: --after", "\"next\": ", "the store file:limits.db is not there yet"];
+    let marks = ["there is more: --after", "\"next\": ", "the store file:limits.db does not exist yet"];
     let is_of_store = |line: &str| marks.iter().any(|mark| line.contains(mark));
     text.lines().filter(|line| !is_of_store(line)).map(|line| format!("{line}\n")).collect()
 }
@@ -67,12 +67,12 @@ pub fn replay_after(name: &str, prepare: impl FnOnce(&Path)) {
     }
 }
 
-/// Replays the session in a page: whatever stands in blocks of `console`, with the files of blocks whose first line is
+/// Replays the session in a page: the blocks of `console`, with the files of blocks whose first line is
 /// `# NAME.toml`. Times, ids and the home folder are examples.
 pub fn replay_page(path: &str) {
     let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../..").join(path);
     let page = read(&path);
-    // What stands between the fences is every second part.
+    // Every second part is inside fences.
     let session: String = page.split("```").skip(1).step_by(2).filter_map(typed).collect();
     // The page is about the default store, which no setting names.
     let session = replaced(&session, TIME, is_time).replace("$ tollgate", "$ unset TOLLGATE_STORE; tollgate");
@@ -101,7 +101,7 @@ fn typed(block: &str) -> Option<String> {
     block.strip_prefix("console\n").map(str::to_owned)
 }
 
-/// Replays a session that is given, and says what is different.
+/// Replays a session, and returns the differences.
 pub fn outcome(text: &str) -> Result<(), String> {
     let (_, differences) = run(text, |_| {});
     if differences.is_empty() { Ok(()) } else { Err(differences.join("\n")) }

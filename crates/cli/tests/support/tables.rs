@@ -17,7 +17,7 @@ pub struct Tables {
 }
 
 impl Tables {
-    /// Starts a server on a port of its own.
+    /// Starts a server on a free port.
     pub fn up() -> Tables {
         let folder = Sandbox::new();
         let mut up = folder.command(TOLLGATE);
@@ -25,7 +25,7 @@ impl Tables {
         let mut server = up.spawn().expect("the program is built");
         let mut answer = server.stdout.take().expect("it is piped");
         let mut text = String::new();
-        // It goes on after its answer, so there is no end of the stream to read to.
+        // It keeps running after its output, so the stream has no end to read to.
         while serde_json::from_str::<Value>(&text).is_err() {
             let mut byte = [0];
             assert_eq!(answer.read(&mut byte).expect("the answer can be read"), 1, "it ended with {text:?}");

@@ -1,4 +1,4 @@
-//! A terminal whose keys a test presses and whose screen it reads.
+//! A terminal for tests, with input and a screen.
 
 use std::fs::{File, OpenOptions};
 use std::io::{Read, Write};
@@ -13,10 +13,10 @@ use rustix::termios::{Termios, Winsize, tcgetattr, tcsetwinsize};
 
 use super::sandbox::{Sandbox, TOLLGATE};
 
-/// Nothing takes that long, on however busy a machine.
+/// The timeout of a test, long enough for a busy machine.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// What the program writes with these words and variables to a terminal of so many columns, on both streams.
+/// Returns what the program writes with these arguments and variables to a terminal of `columns` columns, on both streams.
 pub fn shown(sandbox: &Sandbox, columns: u16, words: &[&str], variables: &[(&str, &str)]) -> String {
     let mut terminal = Terminal::new(columns, 24);
     let mut command = sandbox.command("sh");
@@ -71,7 +71,7 @@ impl Terminal {
         self.keyboard.write_all(keys.as_bytes()).expect("it can be written to");
     }
 
-    /// Reads on until a text is seen, and answers what came before it.
+    /// Reads until a text is seen, and returns what came before it.
     pub fn expect(&mut self, text: &str) -> String {
         loop {
             if let Some(at) = self.seen[self.read..].find(text) {

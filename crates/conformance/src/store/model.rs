@@ -66,7 +66,7 @@ impl Model {
     /// Puts the limits of a denied call in force where a bucket exists.
     fn put_in_force(&mut self, steps: &[Step<'_>], now: Tick) {
         for Step { place, .. } in steps.iter().filter(|step| matches!(step.op, Op::Take { .. })) {
-            if self.in_force(place).is_some_and(|limits| place.limits.are_heeded_after(limits)) {
+            if self.in_force(place).is_some_and(|limits| place.limits.adopted_on_denial(limits)) {
                 let known = self.under(place, now);
                 self.buckets.insert(address(place), known);
             }
@@ -125,7 +125,7 @@ impl Model {
         let ask = |step: &Step<'_>| {
             let Op::Take { costs, .. } = &step.op else { return None };
             let (limits, bucket) = self.under(&step.place, now);
-            Some(bucket.denial(&limits, now, &costs.moved(step.place.limits, &limits)))
+            Some(bucket.denial(&limits, now, &costs.remapped(step.place.limits, &limits)))
         };
         steps.iter().filter_map(ask).collect()
     }
@@ -136,14 +136,14 @@ fn do_step(step: &Step<'_>, place: Option<&mut ModelBucket>, at: Option<Tick>, n
     match (&step.op, place) {
         (Op::Take { .. }, Some((limits, bucket))) => {
             let at = at.expect("one for each take");
-            StepOutcome::Taken(Taken { at, remarks: bucket.remarks(limits, now) })
+            StepOutcome::Taken(Taken { at, remarks: bucket.warnings(limits, now) })
         }
         (Op::Settle(usage) | Op::SettleExisting(usage), Some((limits, bucket))) => {
             bucket.settle_counted_in(counted_in, limits, now, usage);
             StepOutcome::Settled
         }
         (Op::TopUp(credit), Some((limits, bucket))) => {
-            bucket.top_up(limits, now, &credit.moved(counted_in, limits));
+            bucket.top_up(limits, now, &credit.remapped(counted_in, limits));
             StepOutcome::Changed
         }
         (Op::Reset, Some((limits, bucket))) => {

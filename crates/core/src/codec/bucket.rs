@@ -1,4 +1,4 @@
-//! A bucket as bytes: the form, when it is as of, and what there is of each limit.
+//! Buckets as bytes: the format, the stamp, and the state of each limit.
 
 use super::CodecError;
 use super::bytes::{ByteReader, put_number, put_signed, put_tick, put_wide};
@@ -9,9 +9,9 @@ use crate::machine::{Credit, Holders, Machine, Period};
 use crate::state::StateInner;
 use crate::{Bucket, Holder, Limit, Limits, State, Tick};
 
-/// A row of credits, as ordinary buckets are.
+/// Format of plain buckets: one credit for each limit.
 const CREDITS: u8 = 1;
-/// One state for each limit.
+/// Format of other buckets: one state for each limit.
 const STATES: u8 = 2;
 
 const METER: u8 = 1;
@@ -22,11 +22,21 @@ const HELD: u8 = 5;
 const QUOTA: u8 = 6;
 const UNBOUNDED: u8 = 7;
 const COOLDOWN: u8 = 8;
-/// Only ever written: no store has limits with such a state, and no reader knows one.
+/// Written but never read: no store accepts a custom limit.
 const CUSTOM: u8 = 9;
 
 impl Bucket {
-    /// The bucket in few bytes, to be kept: about 20 for two ordinary limits. They mean nothing without its limits.
+    /// Encodes the bucket: about 20 bytes for two ordinary limits. Decoding requires the same
+    /// limits.
+    ///
+    /// ```
+    /// use tollgate_core::{Bucket, Limit, Limits, Tick};
+    ///
+    /// let limits = Limits::new([Limit::per_minute("rpm", 100)])?;
+    /// let bucket = Bucket::fresh(&limits, Tick::from_secs(5));
+    /// assert_eq!(Bucket::from_bytes(&limits, &bucket.to_bytes())?, bucket);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn to_bytes(&self) -> Vec<u8> {
         let mut out = Vec::with_capacity(32);
         match self.states() {
@@ -46,11 +56,11 @@ impl Bucket {
         out
     }
 
-    /// The bucket that was [written](Bucket::to_bytes) under these limits.
+    /// Decodes a bucket that [`to_bytes`](Bucket::to_bytes) encoded under these limits.
     ///
     /// # Errors
     ///
-    /// [`CodecError`] for anything that is no bucket of these limits.
+    /// Returns [`CodecError`] for bytes that are not a bucket of these limits.
     pub fn from_bytes(limits: &Limits, bytes: &[u8]) -> Result<Bucket, CodecError> {
         let mut reader = ByteReader::new(bytes);
         let form = reader.byte()?;
@@ -68,10 +78,12 @@ impl Bucket {
     }
 }
 
-/// Ordinary buckets as the numbers they are, for stores that keep them as such.
+/// Plain buckets as numbers, for stores that store them as such.
 impl Bucket {
-    /// The credit of each limit, if it is a bucket of nothing but credits. Beside its [stamp](Bucket::stamp) that is all
-    /// it says. There may be zeros behind the last.
+    /// Returns the credit of each limit if the bucket is plain: together with its
+    /// [stamp](Bucket::stamp) that is its whole state. There may be zeros past the last limit.
+    // Hidden: the representation of plain buckets, for stores.
+    #[doc(hidden)]
     #[inline]
     pub fn credits(&self) -> Option<&[i64]> {
         match self.states() {
@@ -80,19 +92,21 @@ impl Bucket {
         }
     }
 
-    /// The bucket that has these [credits](Bucket::credits) under these limits.
+    /// Creates the bucket that has these [credits](Bucket::credits) under these limits.
     ///
     /// # Errors
     ///
-    /// [`CodecError`] for credits that these limits cannot have.
+    /// Returns [`CodecError`] for credits that these limits cannot have.
+    // Hidden: the representation of plain buckets, for stores.
+    #[doc(hidden)]
     #[inline]
     pub fn of_credits(limits: &Limits, stamp: Tick, credits: &[i64]) -> Result<Bucket, CodecError> {
-        let mut row = [0; INLINE];
-        let of_rules = |rules: &PlainRules| {
-            row.get_mut(..credits.len())?.copy_from_slice(credits);
-            rules.credits(row)
+        let mut padded = [0; INLINE];
+        let check = |rules: &PlainRules| {
+            padded.get_mut(..credits.len())?.copy_from_slice(credits);
+            rules.credits(padded)
         };
-        let credits = limits.plain().and_then(of_rules);
+        let credits = limits.plain().and_then(check);
         credits.map(|credits| Bucket::plain(stamp, credits)).ok_or_else(|| not_plain(limits))
     }
 }
@@ -128,6 +142,7 @@ pub(super) fn put_state(out: &mut Vec<u8>, state: &State) {
             let (entries, debt) = log.parts();
             out.push(SLIDING);
             put_number(out, entries.len() as u64);
+            // Instants are encoded as differences, which are short.
             let mut then = Tick::ZERO;
             for (at, amount) in entries {
                 put_number(out, at.since(then).as_micros());
@@ -167,7 +182,7 @@ pub(super) fn put_state(out: &mut Vec<u8>, state: &State) {
     }
 }
 
-/// The state of `limit` in a bucket that is as of `stamp`.
+/// Decodes the state of `limit` in a bucket that is as of `stamp`.
 pub(super) fn state(reader: &mut ByteReader<'_>, limit: &Limit, stamp: Tick) -> Result<State, CodecError> {
     let bad = || CodecError::BadState(limit.name().to_string());
     let kind = reader.byte()?;
@@ -196,14 +211,14 @@ pub(super) fn state(reader: &mut ByteReader<'_>, limit: &Limit, stamp: Tick) -> 
     Ok(State(inner))
 }
 
-/// A count that is not below zero, if it is one.
+/// Decodes a count; `None` if it is negative.
 fn count(reader: &mut ByteReader<'_>) -> Result<Option<i64>, CodecError> {
     Ok(i64::try_from(reader.signed()?).ok().filter(|count| *count >= 0))
 }
 
-/// When how much was taken, in order, and the debt.
+/// Decodes the entries of a log, in order, and the debt.
 fn log(reader: &mut ByteReader<'_>) -> Result<(Vec<(Tick, u64)>, u64), CodecError> {
-    // No room is made for as many as are announced: they may not come.
+    // The announced length is not used as a capacity: damaged data may announce any length.
     let mut entries = Vec::new();
     let mut at = 0u64;
     for _ in 0..reader.number()? {

@@ -1,11 +1,12 @@
-//! Numbers as bytes: seven bits each, the lowest first, and a high bit for as long as more follow.
+//! Numbers as bytes (LEB128): seven bits each, the lowest first; the high bit is set if more bytes
+//! follow.
 //!
-//! Small numbers are the common ones, and every number has one way to be written.
+//! Small numbers are the common ones, and every number has exactly one encoding.
 
 use super::CodecError;
 use crate::Tick;
 
-/// Bytes that are being read, from the front.
+/// Reads from the front of a slice.
 pub(crate) struct ByteReader<'a>(&'a [u8]);
 
 impl<'a> ByteReader<'a> {
@@ -24,7 +25,7 @@ impl<'a> ByteReader<'a> {
         loop {
             let byte = self.byte()?;
             let bits = u128::from(byte & 0x7F);
-            // The last byte of a number is not zero unless it is the only one, and no bit is lost.
+            // Rejects redundant encodings, whose last byte is zero, and bits that do not fit.
             let fits = shift < u128::BITS && bits << shift >> shift == bits;
             if !fits || byte == 0 && shift > 0 {
                 return Err(CodecError::BadNumber);
@@ -41,7 +42,7 @@ impl<'a> ByteReader<'a> {
         u64::try_from(self.wide()?).map_err(|_| CodecError::BadNumber)
     }
 
-    /// A number that may be below zero: its sign is the lowest bit.
+    /// Reads a signed number in zigzag encoding: the lowest bit is the sign.
     pub(crate) fn signed(&mut self) -> Result<i128, CodecError> {
         let wide = self.wide()?;
         Ok((wide >> 1) as i128 ^ -((wide & 1) as i128))
@@ -101,7 +102,7 @@ mod tests {
     }
 
     #[test]
-    fn a_number_has_one_way_to_be_written() {
+    fn a_redundant_encoding_is_refused() {
         for bytes in [&[0x80, 0x00][..], &[0xFF, 0x80, 0x00]] {
             assert_eq!(ByteReader::new(bytes).wide(), Err(CodecError::BadNumber));
         }

@@ -2,30 +2,40 @@ use std::fmt;
 
 use crate::LimitsError;
 
-/// Why text is no limits, or bytes are no bucket.
+/// Text that cannot be decoded as limits, or bytes that cannot be decoded as a bucket.
+///
+/// ```
+/// use tollgate_core::{Bucket, CodecError, Limit, Limits, Tick};
+///
+/// let limits = Limits::new([Limit::per_minute("rpm", 100)])?;
+/// let bytes = Bucket::fresh(&limits, Tick::ZERO).to_bytes();
+/// let cut = &bytes[..bytes.len() - 1];
+/// assert_eq!(Bucket::from_bytes(&limits, cut), Err(CodecError::TooShort));
+/// # Ok::<(), tollgate_core::LimitsError>(())
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum CodecError {
-    /// It was written in a form that this version does not know.
+    /// The data is in a format that this version does not know.
     UnknownForm(String),
-    /// It ends too early.
+    /// The data is truncated.
     TooShort,
-    /// It goes on for so many bytes after its end.
+    /// This many bytes follow the end of the data.
     TooLong(usize),
-    /// A number is written in a way that no writer has.
+    /// A number has an invalid encoding.
     BadNumber,
-    /// The state of this limit is one that it cannot have, or that of another kind of limit.
+    /// The state of this limit is not valid, or that of another kind of limit.
     BadState(String),
-    /// A line of the text is not that of a limit.
+    /// A line of the text does not describe a limit.
     BadLine {
-        /// Which line, counted from 1.
+        /// The number of the line, counted from 1.
         line: usize,
-        /// What is wrong with it.
+        /// The reason.
         why: String,
     },
-    /// A quota resets by a calendar that the reader does not know.
+    /// A quota resets by an unknown calendar.
     UnknownCalendar(String),
-    /// The limits are not valid, or make no set.
+    /// The limits are not valid, or cannot form a set.
     Limits(LimitsError),
 }
 
@@ -33,14 +43,14 @@ impl fmt::Display for CodecError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             CodecError::UnknownForm(form) => {
-                write!(f, "it is in form {form:?}, which this version does not know; a later one wrote it")
+                write!(f, "unknown format {form:?}; a later version wrote it")
             }
-            CodecError::TooShort => f.write_str("it is cut off"),
-            CodecError::TooLong(bytes) => write!(f, "{bytes} bytes follow its end"),
-            CodecError::BadNumber => f.write_str("a number is not written as numbers are"),
-            CodecError::BadState(limit) => write!(f, "the state of limit {limit:?} is none that it can have"),
+            CodecError::TooShort => f.write_str("the data is truncated"),
+            CodecError::TooLong(bytes) => write!(f, "{bytes} bytes follow the end of the data"),
+            CodecError::BadNumber => f.write_str("a number has an invalid encoding"),
+            CodecError::BadState(limit) => write!(f, "the state of limit {limit:?} is not valid for it"),
             CodecError::BadLine { line, why } => write!(f, "line {line}: {why}"),
-            CodecError::UnknownCalendar(text) => write!(f, "the calendar {text:?} is not known here"),
+            CodecError::UnknownCalendar(text) => write!(f, "unknown calendar {text:?}"),
             CodecError::Limits(error) => error.fmt(f),
         }
     }

@@ -1,7 +1,8 @@
-//! Limits as text and buckets as bytes, for stores that write them down.
+//! Codecs: limits as text and buckets as bytes, for stores.
 //!
-//! Both say which form they are in, so that a later version can tell an older one's from its own. A reader gets a valid
-//! value or an error: nothing that was cut off, mixed up or made up is taken for a state.
+//! Both start with their format, so that a later version can distinguish older data from its own.
+//! Decoding returns a valid value or an error: truncated, damaged or mismatched data is never
+//! accepted as a state.
 
 mod bucket;
 mod bytes;

@@ -1,7 +1,7 @@
-//! The states of a bucket apart from each other, for a store whose service does some of the arithmetic itself.
+//! Parts: the state of each limit by itself, for a store whose service does some of the arithmetic.
 //!
-//! Such a service adds to numbers without knowing them. So credit is said in thousandths of a token, of which every
-//! whole token has the same number whatever the rate, and what is left over beside it.
+//! Such a service adds to numbers without reading them. So credit is given in thousandths of a
+//! token, which do not depend on the rate, plus a remainder.
 
 use super::CodecError;
 use super::bucket::{put_state, state};
@@ -10,36 +10,44 @@ use crate::machine::{Credit, Machine};
 use crate::state::StateInner;
 use crate::{Bucket, Limit, Limits, State, Tick};
 
-/// Thousandths in a token.
+/// The number of thousandths in a token.
+// Hidden: the representation for stores that add on the server.
+#[doc(hidden)]
 pub const MILLIS: i128 = 1_000;
 
 /// The state of one limit.
+// Hidden: the representation for stores that add on the server.
+#[doc(hidden)]
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Part {
     /// The credit of a meter.
     Credit {
-        /// Thousandths of a token; below zero it is debt.
+        /// Thousandths of a token; a negative number is debt.
         millis: i128,
-        /// What is left over: so many of the [`unit`](Rate::unit) that a thousandth has.
+        /// The remainder, in 1 / [`unit`](Rate::unit) of a thousandth.
         rest: u64,
     },
     /// Any other state, as bytes.
     Other(Vec<u8>),
 }
 
-/// How a meter gains: `gain` in `unit` of a token at every tick, up to `full`.
+/// The constants of a meter: every tick adds `gain`, in 1 / `unit` of a token, up to `full`.
+// Hidden: the representation for stores that compute on the server.
+#[doc(hidden)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Rate {
-    /// What a tick adds.
+    /// The credit that a tick adds.
     pub gain: u64,
-    /// What a token costs.
+    /// The credit that a token costs.
     pub unit: u64,
-    /// What is full.
+    /// The maximum credit.
     pub full: i128,
 }
 
 impl Limit {
-    /// How it gains, if it is a meter: a token bucket, a leaky bucket or GCRA.
+    /// Returns the constants of a meter: a token bucket, a leaky bucket or GCRA.
+    // Hidden: the representation for stores that compute on the server.
+    #[doc(hidden)]
     pub fn meter(&self) -> Option<Rate> {
         let Machine::Meter(meter) = self.machine() else { return None };
         let (gain, unit) = meter.rate();
@@ -48,7 +56,9 @@ impl Limit {
 }
 
 impl Bucket {
-    /// The state of each limit, in their order, as of [`stamp`](Bucket::stamp).
+    /// Returns the state of each limit, in their order, as of [`stamp`](Bucket::stamp).
+    // Hidden: the representation for stores that add on the server.
+    #[doc(hidden)]
     pub fn parts(&self, limits: &Limits) -> Vec<Part> {
         let part = |(index, limit): (usize, &Limit)| {
             let state = self.state(limits, index);
@@ -64,11 +74,13 @@ impl Bucket {
         limits.iter().enumerate().map(part).collect()
     }
 
-    /// The bucket that has these [parts](Bucket::parts). Credit that is more than full is full.
+    /// Creates the bucket that has these [parts](Bucket::parts). Credit above full is clamped.
     ///
     /// # Errors
     ///
-    /// [`CodecError`] for anything that is no part of these limits.
+    /// Returns [`CodecError`] for parts that do not match these limits.
+    // Hidden: the representation for stores that add on the server.
+    #[doc(hidden)]
     pub fn of_parts(limits: &Limits, stamp: Tick, parts: &[Part]) -> Result<Bucket, CodecError> {
         if parts.len() != limits.len() {
             return Err(CodecError::TooShort);
@@ -84,7 +96,7 @@ impl Rate {
         Part::Credit { millis: scaled.div_euclid(unit), rest: scaled.rem_euclid(unit) as u64 }
     }
 
-    /// Rounds down: a part of a unit that does not exist mints nothing, whatever wrote it.
+    /// Converts to credit, rounded down: a fraction of a unit mints nothing.
     fn credit(&self, millis: i128, rest: u64) -> i128 {
         let scaled = millis.saturating_mul(self.unit.into()).saturating_add(rest.into());
         scaled.div_euclid(MILLIS).min(self.full)
@@ -130,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn a_bucket_is_what_its_parts_say() {
+    fn a_bucket_equals_the_one_made_of_its_parts() {
         let limits = limits();
         let costs = costs(&limits);
         let mut bucket = Bucket::fresh(&limits, Tick::ZERO);
@@ -144,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn a_token_is_a_thousand_whatever_the_rate() {
+    fn a_token_is_a_thousand_parts_at_every_rate() {
         let limits = limits();
         let mut bucket = Bucket::fresh(&limits, Tick::ZERO);
         let before = bucket.parts(&limits);
@@ -161,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn parts_of_other_limits_are_refused_and_too_much_credit_is_full() {
+    fn parts_of_other_limits_are_refused_and_excess_credit_is_clamped() {
         let limits = Limits::new([Limit::per_minute("rpm", 7)]).expect("it is valid");
         assert!(Bucket::of_parts(&limits, Tick::ZERO, &[]).is_err());
         assert!(Bucket::of_parts(&limits, Tick::ZERO, &[Part::Other(vec![2, 0])]).is_err());

@@ -1,4 +1,5 @@
-//! Limits as text: a line that says the form and the version of the limits, then a line for each limit.
+//! Limits as text: a line with the format and the version of the limits, then a line for each
+//! limit.
 //!
 //! ```text
 //! limits/1 version=7
@@ -6,7 +7,7 @@
 //! quota spend 5000000 unit=6:USD calendar=0%200%20*%20*%20*%20Europe/Berlin shadow
 //! ```
 //!
-//! Times are in microseconds. Whatever is not the default is said, and nothing twice.
+//! Times are in microseconds. Defaults are left out, and no field occurs twice.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -29,19 +30,29 @@ const ALGORITHMS: [(Algorithm, &str); 5] = [
 ];
 
 impl Limits {
-    /// The limits as text, to be kept: equal limits of one version have one text.
+    /// Encodes the limits as text. Equal limits of one version have the same text.
+    ///
+    /// ```
+    /// use tollgate_core::{Limit, Limits};
+    ///
+    /// let limits = Limits::new([Limit::resource("slots", 3)])?;
+    /// assert_eq!(limits.to_text(), "limits/1 version=0\nresource slots 3\n");
+    /// assert_eq!(Limits::from_text(&limits.to_text(), &|_| None)?, limits);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn to_text(&self) -> String {
         let mut text = format!("{FORM} version={}\n", self.version());
         self.iter().for_each(|limit| put_line(&mut text, limit));
         text
     }
 
-    /// The limits that a text says. `calendars` knows the calendar of a text: core knows no time zones.
+    /// Decodes limits from text. `calendars` parses the text of a calendar, because core has no
+    /// time zones.
     ///
     /// # Errors
     ///
-    /// [`CodecError`] with what is wrong: a form of a later version, a line that is not that of a limit, a calendar
-    /// that is not known, limits that are not valid.
+    /// Returns [`CodecError`] for the format of a later version, a line that does not describe a
+    /// limit, an unknown calendar, or limits that are not valid.
     pub fn from_text(text: &str, calendars: &dyn Fn(&str) -> Option<Calendar>) -> Result<Limits, CodecError> {
         let whole = text.split_once('\n').filter(|_| text.ends_with('\n'));
         let (head, lines) = whole.ok_or(CodecError::TooShort)?;
@@ -63,7 +74,7 @@ impl Limits {
 
 fn put_line(text: &mut String, limit: &Limit) {
     let mut put = |args: std::fmt::Arguments<'_>| {
-        // A string takes whatever is written to it.
+        // Writing to a `String` cannot fail.
         let _ = text.write_fmt(args);
     };
     let (kind, algorithm) = match limit.kind() {
@@ -72,11 +83,11 @@ fn put_line(text: &mut String, limit: &Limit) {
         Kind::Resource => ("resource", None),
         Kind::Quota => ("quota", None),
         Kind::Cooldown => ("cooldown", None),
-        // No reader knows this kind, because a rule is no text.
+        // No reader accepts this kind, because the rule cannot be written as text.
         Kind::Custom => ("custom", None),
     };
     put(format_args!("{kind}"));
-    if let Some((_, name)) = ALGORITHMS.iter().find(|(it, _)| Some(*it) == algorithm) {
+    if let Some((_, name)) = ALGORITHMS.iter().find(|(known, _)| Some(*known) == algorithm) {
         put(format_args!(":{name}"));
     }
     put(format_args!(" {} {}", limit.name(), amount_text(limit.amount())));
@@ -105,7 +116,7 @@ fn amount_text(amount: u64) -> String {
     if amount == UNBOUNDED { "unbounded".into() } else { amount.to_string() }
 }
 
-/// A line that says a limit, taken apart.
+/// The parsed line of a limit.
 struct LimitLine<'a> {
     kind: Kind,
     name: &'a str,
@@ -119,30 +130,31 @@ impl<'a> LimitLine<'a> {
         let mut word =
             |what: &str| words.next().filter(|word| !word.is_empty()).ok_or(format!("{what} is missing"));
         let (kind, name, amount) = (word("the kind")?, word("the name")?, word("the amount")?);
-        let kind = kind_of(kind).ok_or_else(|| format!("{kind:?} is no kind of limit"))?;
-        let amount = amount_of(amount).ok_or_else(|| format!("{amount:?} is no amount"))?;
+        let kind = kind_of(kind).ok_or_else(|| format!("unknown kind of limit {kind:?}"))?;
+        let amount = amount_of(amount).ok_or_else(|| format!("{amount:?} is not an amount"))?;
         let mut fields = BTreeMap::new();
         for field in words {
             let (key, value) = field.split_once('=').unwrap_or((field, ""));
             if fields.insert(key, value).is_some() {
-                return Err(format!("{key:?} is said twice"));
+                return Err(format!("{key:?} is given twice"));
             }
         }
         LimitLine { kind, name, amount, fields }.checked()
     }
 
-    /// Every field is one that is known and says what it should; then the others need not look again.
+    /// Checks that every field is known and valid for the kind, so that later accesses need no
+    /// checks.
     fn checked(self) -> Result<LimitLine<'a>, String> {
         for (key, value) in &self.fields {
-            let says_something = match *key {
+            let is_valid = match *key {
                 "period" | "session" | "resolution" | "soft" => digits(value).is_some(),
                 "burst" => amount_of(value).is_some(),
                 "unit" => unit_of(value).is_some(),
                 "calendar" => unescaped(value).is_some(),
                 "shadow" => value.is_empty(),
-                _ => return Err(format!("{key:?} is not known here")),
+                _ => return Err(format!("unknown field {key:?}")),
             };
-            if !says_something {
+            if !is_valid {
                 return Err(format!("{key} cannot be {value:?}"));
             }
         }
@@ -156,7 +168,7 @@ impl<'a> LimitLine<'a> {
             }
             Kind::Cooldown => true,
         };
-        if fits { Ok(self) } else { Err("its kind wants another period".into()) }
+        if fits { Ok(self) } else { Err("the kind of limit requires another period".into()) }
     }
 
     fn micros(&self, key: &str) -> Option<Span> {
@@ -171,7 +183,8 @@ impl<'a> LimitLine<'a> {
             Kind::Calls(algorithm) => Limit::calls(amount, period).algorithm(algorithm).named(name),
             Kind::Resource => Limit::resource(name, amount),
             Kind::Quota => Limit::quota(name, amount, self.resets(calendars)?),
-            // Never built: there is only one cooldown, and no text is a custom limit.
+            // Unreachable: `from_text` makes the cooldown itself, and `kind_of` knows no custom
+            // limits.
             Kind::Cooldown | Kind::Custom => Limit::resource(name, amount),
         };
         if let Some(burst) = self.fields.get("burst").and_then(|value| amount_of(value)) {
@@ -200,7 +213,7 @@ impl<'a> LimitLine<'a> {
 
 fn kind_of(word: &str) -> Option<Kind> {
     let algorithm =
-        |name: &str| ALGORITHMS.iter().find(|(_, it)| *it == name).map(|(algorithm, _)| *algorithm);
+        |name: &str| ALGORITHMS.iter().find(|(_, known)| *known == name).map(|(algorithm, _)| *algorithm);
     Some(match word.split_once(':') {
         Some(("rate", name)) => Kind::Rate(algorithm(name)?),
         Some(("calls", name)) => Kind::Calls(algorithm(name)?),
@@ -220,12 +233,12 @@ fn unit_of(word: &str) -> Option<Unit> {
     Unit::new(&unescaped(symbol)?, u8::try_from(digits(decimals)?).ok()?).ok()
 }
 
-/// A number that is written with digits alone.
+/// Parses a number that has only digits.
 fn digits(word: &str) -> Option<u64> {
     word.bytes().all(|byte| byte.is_ascii_digit()).then(|| word.parse().ok()).flatten()
 }
 
-/// Text with no space and no end of line in it: those, and what marks them, are written as `%` and their number.
+/// Escapes spaces, control characters and `%` as `%` and their code.
 fn escaped(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     for char in text.chars() {

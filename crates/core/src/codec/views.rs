@@ -1,100 +1,106 @@
-//! Limits and buckets as plain numbers, for a store whose service works them out by a script of its own.
+//! Views: limits and buckets as numbers, for a store whose service computes them with a script.
 
 use super::CodecError;
 use crate::machine::{Credit, Holders, Machine, Period};
 use crate::state::StateInner;
 use crate::{Bucket, Calendar, Holder, Limit, Limits, Rate, Resets, Span, State, Tick};
 
-/// The fixed part of a limit: how it counts.
+/// The constants of a limit.
+// Hidden: the representation for stores that run a script.
+#[doc(hidden)]
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum MachineView {
     /// A token bucket, a leaky bucket or GCRA.
     Meter(Rate),
-    /// So much in each window; windows start at multiples of the period since the epoch.
+    /// An amount in each window; windows start at multiples of the period since the epoch.
     FixedWindow {
-        /// How much.
+        /// The amount.
         amount: u64,
-        /// How long a window is.
+        /// The length of a window.
         period: Span,
     },
-    /// So much in every window. Calls of one step of a period since the epoch count as of the last of them.
+    /// An amount in every window. Calls within one step of a period count as of the last of them.
     SlidingWindow {
-        /// How much.
+        /// The amount.
         amount: u64,
-        /// How long a window is.
+        /// The length of a window.
         period: Span,
-        /// How long a step is.
+        /// The length of a step.
         step: Span,
     },
-    /// So many at once.
+    /// A number at once.
     Gauge {
-        /// How many.
+        /// The number.
         capacity: u64,
     },
-    /// So much for a time after the first use.
+    /// An amount for a time after the first use.
     Session {
-        /// How much.
+        /// The amount.
         amount: u64,
-        /// For how long.
+        /// The time.
         span: Span,
     },
-    /// So much until the next edge of a calendar.
+    /// An amount until the next edge of a calendar.
     Calendar {
-        /// How much.
+        /// The amount.
         amount: u64,
-        /// Where the edges are.
+        /// The calendar.
         calendar: Calendar,
     },
-    /// Whatever is asked, but nothing while a cooldown lasts.
+    /// Any amount, but nothing while a cooldown lasts.
     Cooldown,
-    /// By a rule of the program's own, which no script knows.
+    /// A rule of the caller, which no script implements.
     Custom,
-    /// Whatever is asked.
+    /// Any amount.
     Unbounded,
 }
 
-/// The moving part of a limit, as of an instant that is the same for all limits of a bucket.
+/// The state of a limit, as of an instant that all limits of a bucket share.
+// Hidden: the representation for stores that run a script.
+#[doc(hidden)]
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum StateView {
     /// The credit of a meter, in parts of a token; see [`Rate::unit`].
     Meter(i128),
-    /// What was used in the window.
+    /// The use in the current window.
     FixedWindow(i64),
-    /// When how much was taken, in order, and what was used beyond.
+    /// The log of a sliding window.
     SlidingWindow {
-        /// When how much was taken.
+        /// The instants and amounts of the entries, in order.
         entries: Vec<(Tick, u64)>,
-        /// What was used beyond the amount.
+        /// The use beyond the amount.
         debt: u64,
     },
-    /// What is in use.
+    /// What is in use of a resource.
     Gauge {
-        /// Without a known holder.
+        /// Anonymous use, without a holder.
         anonymous: u64,
-        /// By whom; in the order of their ids.
+        /// What each holder holds, in the order of their ids.
         holds: Vec<(Holder, u64)>,
     },
-    /// What was used of a period; all zero if none has opened.
+    /// The current period; all zero if none has opened.
     Quota {
-        /// How much.
+        /// The use.
         used: i64,
-        /// When it began.
+        /// The start of the period.
         start: Tick,
-        /// When it ends.
+        /// The end of the period.
         end: Tick,
     },
-    /// For how many ticks no demand passes.
+    /// The number of ticks until the cooldown ends.
     Cooldown(u64),
-    /// What a rule of the program's own remembers.
+    /// The state of a custom rule, which has no view.
     Custom,
-    /// Nothing to say.
+    /// An unbounded limit has no state.
     Unbounded,
 }
 
 impl Limit {
-    /// How it counts.
+    /// Returns the constants of the limit.
+    // Hidden: the representation for stores that run a script.
+    #[doc(hidden)]
     pub fn machine_view(&self) -> MachineView {
         let (amount, period) = (self.amount(), self.period().unwrap_or(Span::ZERO));
         match (self.machine(), self.resets()) {
@@ -119,8 +125,11 @@ impl Limit {
         }
     }
 
-    /// What is left below which there is something to remark, if ever; see [`Bucket::remarks`].
-    pub fn remarked_below(&self) -> Option<i128> {
+    /// Returns the amount left below which the limit has a warning, if it can have one; see
+    /// [`Bucket::warnings`].
+    // Hidden: for stores that run a script.
+    #[doc(hidden)]
+    pub fn warns_below(&self) -> Option<i128> {
         let past_soft = self.soft_level().map(|level| i128::from(self.capacity()) - i128::from(level));
         let in_debt = self.is_shadow().then_some(0);
         past_soft.max(in_debt).filter(|_| !self.is_unbounded())
@@ -128,16 +137,20 @@ impl Limit {
 }
 
 impl Bucket {
-    /// The state of each limit, in their order, as of [`stamp`](Bucket::stamp).
+    /// Returns the state of each limit, in their order, as of [`stamp`](Bucket::stamp).
+    // Hidden: the representation for stores that run a script.
+    #[doc(hidden)]
     pub fn views(&self, limits: &Limits) -> Vec<StateView> {
         (0..limits.len()).map(|index| view(&self.state(limits, index))).collect()
     }
 
-    /// The bucket that has these [views](Bucket::views).
+    /// Creates the bucket that has these [views](Bucket::views).
     ///
     /// # Errors
     ///
-    /// [`CodecError`] for anything that is no state of these limits.
+    /// Returns [`CodecError`] for views that do not match these limits.
+    // Hidden: the representation for stores that run a script.
+    #[doc(hidden)]
     pub fn of_views(limits: &Limits, stamp: Tick, views: Vec<StateView>) -> Result<Bucket, CodecError> {
         if views.len() != limits.len() {
             return Err(CodecError::TooShort);
@@ -206,7 +219,7 @@ mod tests {
     use crate::{Take, demand};
 
     #[test]
-    fn a_bucket_is_what_its_views_say() {
+    fn a_bucket_equals_the_one_made_of_its_views() {
         let day = Duration::from_secs(86_400);
         let limits = Limits::new([
             Limit::per_minute("rpm", 7),
@@ -239,13 +252,13 @@ mod tests {
     }
 
     #[test]
-    fn what_is_remarked_is_said_by_what_is_left() {
+    fn a_warning_follows_from_what_is_left() {
         let limits = Limits::new([
             Limit::resource("slots", 4).soft(1),
             Limit::per_minute("rpm", 6).shadow(),
             Limit::per_minute("tpm", 6),
         ]);
-        let below: Vec<_> = limits.expect("they are valid").iter().map(Limit::remarked_below).collect();
+        let below: Vec<_> = limits.expect("they are valid").iter().map(Limit::warns_below).collect();
         assert_eq!(below, [Some(3), Some(0), None]);
     }
 }

@@ -6,7 +6,21 @@ use crate::machine::{Custom, FixedWindow, Machine, Meter, Quota, SlidingWindow};
 use crate::name::{Name, VALID_NAME};
 use crate::{Span, Unit};
 
-/// A limit in the making. Everything is checked by [`build`](LimitBuilder::build), or by whatever takes it.
+/// Builds a [`Limit`]. [`build`](LimitBuilder::build) validates everything, and so does any
+/// function that takes a builder.
+///
+/// ```
+/// use std::time::Duration;
+/// use tollgate_core::{Algorithm, Limit};
+///
+/// let limit = Limit::rate("tpm", 100_000, Duration::from_secs(60))
+///     .algorithm(Algorithm::Gcra)
+///     .burst(20_000)
+///     .soft(15_000)
+///     .build()?;
+/// assert_eq!(limit.to_string(), "tpm: 100000 per 60s, burst 20000 (GCRA), soft 15000");
+/// # Ok::<(), tollgate_core::LimitError>(())
+/// ```
 #[derive(Clone, Debug)]
 #[must_use = "a builder does nothing until it is built or given to a set"]
 pub struct LimitBuilder {
@@ -26,38 +40,39 @@ pub struct LimitBuilder {
 const ONE_DAY: Duration = Duration::from_secs(86_400);
 
 impl Limit {
-    /// `amount` per second, as a token bucket.
+    /// Limits to `amount` per second, as a token bucket.
     pub fn per_second(name: impl Into<String>, amount: impl IntoAmount) -> LimitBuilder {
         Limit::rate(name, amount, Duration::from_secs(1))
     }
 
-    /// `amount` per minute, as a token bucket.
+    /// Limits to `amount` per minute, as a token bucket.
     pub fn per_minute(name: impl Into<String>, amount: impl IntoAmount) -> LimitBuilder {
         Limit::rate(name, amount, Duration::from_secs(60))
     }
 
-    /// `amount` per hour, as a token bucket.
+    /// Limits to `amount` per hour, as a token bucket.
     pub fn per_hour(name: impl Into<String>, amount: impl IntoAmount) -> LimitBuilder {
         Limit::rate(name, amount, Duration::from_secs(3_600))
     }
 
-    /// `amount` per day, as a token bucket.
+    /// Limits to `amount` per day, as a token bucket.
     pub fn per_day(name: impl Into<String>, amount: impl IntoAmount) -> LimitBuilder {
         Limit::rate(name, amount, ONE_DAY)
     }
 
-    /// `amount` per `period`, as a token bucket unless [`algorithm`](LimitBuilder::algorithm) says otherwise.
+    /// Limits to `amount` per `period`, as a token bucket unless
+    /// [`algorithm`](LimitBuilder::algorithm) sets another one.
     pub fn rate(name: impl Into<String>, amount: impl IntoAmount, period: Duration) -> LimitBuilder {
         let kind = Kind::Rate(Algorithm::TokenBucket);
         LimitBuilder { period: Some(period), ..LimitBuilder::new(name.into(), kind, amount) }
     }
 
-    /// At most `amount` in each window of `period`, counted from the epoch.
+    /// Limits to `amount` in each window of `period`; windows are counted from the epoch.
     pub fn fixed_window(name: impl Into<String>, amount: impl IntoAmount, period: Duration) -> LimitBuilder {
         Limit::rate(name, amount, period).algorithm(Algorithm::FixedWindow)
     }
 
-    /// At most `amount` in every window of `period`, wherever it starts.
+    /// Limits to `amount` in every window of `period`, wherever it starts.
     pub fn sliding_window(
         name: impl Into<String>,
         amount: impl IntoAmount,
@@ -66,18 +81,21 @@ impl Limit {
         Limit::rate(name, amount, period).algorithm(Algorithm::SlidingWindow)
     }
 
-    /// `amount` calls per `period`: a rate limit named `call_count` that every demand takes 1 of.
+    /// Limits to `amount` calls per `period`: a rate limit named `call_count` that every demand
+    /// takes 1 of.
     pub fn calls(amount: impl IntoAmount, period: Duration) -> LimitBuilder {
         let kind = Kind::Calls(Algorithm::TokenBucket);
         LimitBuilder { period: Some(period), ..LimitBuilder::new("call_count".into(), kind, amount) }
     }
 
-    /// `capacity` at once: connections, permits, jobs. Every demand takes 1 unless it says otherwise.
+    /// Limits to `capacity` at once: connections, permits, jobs. Every demand takes 1 unless it
+    /// names another amount.
     pub fn resource(name: impl Into<String>, capacity: impl IntoAmount) -> LimitBuilder {
         LimitBuilder::new(name.into(), Kind::Resource, capacity)
     }
 
-    /// `amount` until an edge: of a calendar, or a duration after the first use.
+    /// Limits to `amount` until the quota resets: at an edge of a calendar, or a duration after the
+    /// first use.
     pub fn quota(
         name: impl Into<String>,
         amount: impl IntoAmount,
@@ -87,8 +105,8 @@ impl Limit {
         LimitBuilder { resets: Some(resets), ..LimitBuilder::new(name.into(), Kind::Quota, amount) }
     }
 
-    /// What a rule of the caller's own admits, beside other limits of a set in this process. A demand says how much it wants
-    /// of it, as of a rate.
+    /// Limits by a rule of the caller, beside other limits of a set in this process. A demand names
+    /// how much it wants, as of a rate.
     pub fn custom(name: impl Into<String>, rule: impl CustomLimit) -> LimitBuilder {
         let capacity = rule.capacity();
         let custom = Some(Custom::new(rule));
@@ -97,7 +115,7 @@ impl Limit {
 }
 
 impl LimitBuilder {
-    /// A limit of this kind, with nothing else said about it.
+    /// Starts a limit of this kind with default settings.
     pub(super) fn of(name: &str, kind: Kind, amount: u64) -> LimitBuilder {
         LimitBuilder::new(name.into(), kind, amount)
     }
@@ -114,22 +132,24 @@ impl LimitBuilder {
             resets: None,
             custom: None,
             unit: None,
-            enforcement: Enforcement::Refuses,
+            enforcement: Enforcement::Deny,
             soft: None,
         }
     }
 
-    /// Another name: for a second limit on calls, say.
+    /// Sets another name: for a second limit on calls, for example.
     pub fn named(self, name: impl Into<String>) -> LimitBuilder {
         LimitBuilder { name: name.into(), ..self }
     }
 
-    /// The most that can be had at once, if it is not the amount. For the bucket algorithms only.
+    /// Sets the maximum that is available at once, if it is not the amount. Only the bucket
+    /// algorithms accept it.
     pub fn burst(self, burst: impl IntoAmount) -> LimitBuilder {
         LimitBuilder { burst: Some(burst.into_amount()), ..self }
     }
 
-    /// How a rate is measured. Has no meaning for resources and quotas, and is refused there when built.
+    /// Sets how a rate is measured. [`build`](LimitBuilder::build) rejects it for resources and
+    /// quotas.
     pub fn algorithm(self, algorithm: Algorithm) -> LimitBuilder {
         let kind = match self.kind {
             Kind::Calls(_) => Kind::Calls(algorithm),
@@ -138,38 +158,40 @@ impl LimitBuilder {
         LimitBuilder { kind, ..self }
     }
 
-    /// How finely a sliding window remembers; by default a thousandth of the window.
+    /// Sets the resolution of a sliding window; the default is a thousandth of the window.
     ///
-    /// Calls that fall into one step are remembered as of the last of them, so no window ever holds more than
-    /// the amount, and a finer step costs memory: one entry of 16 bytes for each step in the window.
+    /// Calls within one step are counted as of the last of them, so that no window ever holds more
+    /// than the amount. A finer step costs memory: one entry of 16 bytes for each step in the
+    /// window.
     pub fn resolution(self, step: Duration) -> LimitBuilder {
         LimitBuilder { resolution: Some(step), ..self }
     }
 
-    /// The unit its amounts are shown in.
+    /// Sets the unit that amounts are shown in.
     pub fn unit(self, unit: Unit) -> LimitBuilder {
         LimitBuilder { unit: Some(unit), ..self }
     }
 
-    /// Counts, and never refuses: for trying out a limit before it is enforced.
+    /// Makes a shadow limit, which counts and never denies: for trying out a limit before it is
+    /// enforced.
     ///
-    /// What is taken beyond the capacity is debt, as it is of what a settlement adds, and that it is there is
-    /// [remarked](crate::Bucket::remarks).
+    /// What is taken beyond the capacity is debt, like the excess of a settlement, and
+    /// [`Bucket::warnings`](crate::Bucket::warnings) reports it.
     pub fn shadow(self) -> LimitBuilder {
-        LimitBuilder { enforcement: Enforcement::Remarks, ..self }
+        LimitBuilder { enforcement: Enforcement::Shadow, ..self }
     }
 
-    /// While more than `level` is in use, that is [remarked](crate::Bucket::remarks); nothing is refused that
-    /// would not be refused anyway. It lies below the capacity.
+    /// Sets a warning level below the capacity. While more than `level` is in use,
+    /// [`Bucket::warnings`](crate::Bucket::warnings) reports it; verdicts do not change.
     pub fn soft(self, level: impl IntoAmount) -> LimitBuilder {
         LimitBuilder { soft: Some(level.into_amount()), ..self }
     }
 
-    /// Checks everything and makes the limit.
+    /// Validates everything and creates the limit.
     ///
     /// # Errors
     ///
-    /// [`LimitError`] with the field, its value and what would be valid.
+    /// Returns [`LimitError`] with the field, its value and the valid values.
     pub fn build(self) -> Result<Limit, LimitError> {
         let name = Name::new(&self.name)
             .ok_or_else(|| self.refuse("name", format!("{:?}", self.name), VALID_NAME))?;

@@ -1,31 +1,32 @@
-//! Custom limits: rules that the caller writes.
+//! Custom limits: rules that the caller implements.
 
 use std::fmt;
 
 use crate::{Ready, Tick};
 
-/// A rule of the caller's own, beside the ones that [`Limit`](crate::Limit) has: a limit of a set in this process that is
-/// taken together with all others, waited for, settled and shown like them. Made a limit by
-/// [`Limit::custom`](crate::Limit::custom).
+/// A rule of the caller, beside the ones that [`Limit`](crate::Limit) has.
+/// [`Limit::custom`](crate::Limit::custom) makes a limit of it that is taken together with the
+/// others of a set, waited for, settled and shown like them.
 ///
-/// Every function is pure: the time is an argument and all that may change is the state. `now` never goes back from one
-/// call to the next, also if the clock does. An amount is at least 1, and not more than the capacity unless a settlement
-/// charges it.
+/// Every function is pure: the time is an argument, and only the state may change. `now` never goes
+/// back from one call to the next, even if the clock does. An amount is at least 1, and at most the
+/// capacity unless a settlement charges it.
 ///
-/// A set calls it under its lock, so a rule is quick and does not use that set. If it panics, the caller of the set sees the
-/// panic, and the set is as it was before.
+/// A set calls the rule under its lock, so the rule must be quick and must not use that set. If the
+/// rule panics, the caller of the set sees the panic, and the set is unchanged.
 ///
-/// Only a set in this process can have one. A store keeps limits and states as numbers that other programs read, so a set
-/// [in a store](crate::LimitsError::Custom) refuses it when it is built.
+/// Only a set in this process can have a custom limit. A store holds limits and states as numbers
+/// that other programs read, so a set [in a store](crate::LimitsError::Custom) rejects it when it
+/// is built.
 ///
 /// ```
 /// use tollgate_core::{CustomLimit, Limit, Limits, Ready, Span, Tick};
 ///
-/// /// At least so long between two calls.
+/// /// A minimum time between two calls.
 /// struct Spacing(Span);
 ///
 /// impl CustomLimit for Spacing {
-///     /// When the next call may come.
+///     /// The instant from which the next call may start.
 ///     type State = Tick;
 ///
 ///     fn capacity(&self) -> u64 {
@@ -49,7 +50,7 @@ use crate::{Ready, Tick};
 ///     }
 ///
 ///     fn refund(&self, next: &mut Tick, at: Tick, now: Tick, _: u64) {
-///         // Unless another call has come since.
+///         // Unless another call has started since.
 ///         if *next == at + self.0 {
 ///             *next = now;
 ///         }
@@ -64,34 +65,37 @@ use crate::{Ready, Tick};
 /// # Ok::<(), tollgate_core::LimitsError>(())
 /// ```
 pub trait CustomLimit: Send + Sync + 'static {
-    /// What the rule remembers of the past.
+    /// The state of the rule.
     type State: Clone + PartialEq + fmt::Debug + Send + Sync + 'static;
 
-    /// The most that one demand may ask; a larger one is refused at once. From 1 to [`AMOUNT_MAX`](crate::AMOUNT_MAX), or
-    /// [`UNBOUNDED`](crate::UNBOUNDED) for a rule that never refuses, which then is not asked anything.
+    /// Returns the maximum amount of one demand; a larger demand is refused at once. It is 1 to
+    /// [`AMOUNT_MAX`](crate::AMOUNT_MAX), or [`UNBOUNDED`](crate::UNBOUNDED) for a rule that never
+    /// denies, which is then never called.
     fn capacity(&self) -> u64;
 
-    /// The state of which nothing was used.
+    /// Returns the state of an unused limit.
     fn fresh(&self) -> Self::State;
 
-    /// When `amount` fits if no other caller takes or gives back until then. [`Ready::Now`] admits it; an instant that is not
-    /// later than `now` means the same. Waiters are looked at again at the instant that this returns, and not before unless
-    /// something is given back; [`Ready::Unknown`] is for what only that can change.
+    /// Returns when `amount` fits if no other caller takes or releases anything until then.
+    /// [`Ready::Now`] admits it, and so does an instant that is not later than `now`. Waiters are
+    /// checked again at the returned instant, and earlier only after a release; [`Ready::Unknown`]
+    /// is for amounts that only a release can admit.
     fn ready(&self, state: &Self::State, now: Tick, amount: u64) -> Ready;
 
-    /// How much is left at `now`, for statuses and denials; below zero it is debt.
+    /// Returns how much is left at `now`, for statuses and denials; a negative number is debt.
     fn available(&self, state: &Self::State, now: Tick) -> i64;
 
-    /// Takes `amount` at `now`: what was found to fit, or what a settlement adds, which may be any amount and is charged
-    /// whether it fits or not.
+    /// Takes `amount` at `now`: an amount that fits, or the excess of a settlement, which may be
+    /// any amount and is charged whether it fits or not.
     fn charge(&self, state: &mut Self::State, now: Tick, amount: u64);
 
-    /// Gives back `amount` of what was taken at `at` and not used.
+    /// Refunds `amount` that was taken at `at` and not used.
     fn refund(&self, state: &mut Self::State, at: Tick, now: Tick, amount: u64);
 
-    /// The state under this rule that says the same as `state` under `old`, which this rule replaces. By default the state
-    /// itself. A replacement of another type charges what is used of the old capacity to a fresh state.
-    #[expect(unused_variables, reason = "the names are for those who write another one")]
+    /// Converts `state` of the rule `old`, which this rule replaces, to a state of this rule. The
+    /// default returns the state unchanged. If the new rule is of another type, the bucket charges
+    /// what was used under the old rule to a fresh state instead.
+    #[expect(unused_variables, reason = "implementations use the names in their documentation")]
     fn adopt(&self, old: &Self, state: &Self::State, now: Tick) -> Self::State {
         state.clone()
     }

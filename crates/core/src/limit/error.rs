@@ -1,7 +1,15 @@
 use std::convert::Infallible;
 use std::fmt;
 
-/// Why a limit could not be built: the field, its value, and what would be valid.
+/// A limit that could not be built: the field, its value, and the valid values.
+///
+/// ```
+/// use tollgate_core::Limit;
+///
+/// let error = Limit::resource("slots", -1).build().unwrap_err();
+/// assert_eq!((error.limit(), error.field(), error.value()), ("slots", "amount", "-1"));
+/// assert_eq!(error.valid(), "1 to 1000000000000000, or UNBOUNDED");
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LimitError {
     limit: String,
@@ -20,22 +28,22 @@ impl LimitError {
         LimitError { limit: limit.into(), field, value, valid: valid.into() }
     }
 
-    /// The name of the limit, as it was given.
+    /// Returns the name of the limit, as it was given.
     pub fn limit(&self) -> &str {
         &self.limit
     }
 
-    /// The field that is not valid.
+    /// Returns the field that is not valid.
     pub fn field(&self) -> &str {
         self.field
     }
 
-    /// The value it was given.
+    /// Returns the value of the field, as it was given.
     pub fn value(&self) -> &str {
         &self.value
     }
 
-    /// What would be valid.
+    /// Describes the valid values.
     pub fn valid(&self) -> &str {
         &self.valid
     }

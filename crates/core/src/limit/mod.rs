@@ -1,4 +1,4 @@
-//! A limit: one rule with a name.
+//! Limits: one rule with a name each.
 
 mod builder;
 mod custom;
@@ -19,7 +19,8 @@ pub const PERIOD_MAX: Span = Span::from_secs(10 * 366 * 86_400);
 
 /// One rule with a name: how much, how fast, of what kind. A `Limit` that exists is valid.
 ///
-/// Made by [`Limit::per_minute`] and its relatives; see [`LimitBuilder`] for the details that can be set.
+/// [`Limit::per_minute`] and similar functions start a [`LimitBuilder`], which has the details that
+/// can be set.
 ///
 /// ```
 /// use tollgate_core::Limit;
@@ -28,7 +29,8 @@ pub const PERIOD_MAX: Span = Span::from_secs(10 * 366 * 86_400);
 /// assert_eq!(tpm.capacity(), 20_000);
 ///
 /// let error = Limit::per_minute("tpm", 0).build().unwrap_err();
-/// assert_eq!(error.to_string(), "limit \"tpm\": amount is 0, but must be 1 to 1000000000000000, or UNBOUNDED");
+/// let message = "limit \"tpm\": amount is 0, but must be 1 to 1000000000000000, or UNBOUNDED";
+/// assert_eq!(error.to_string(), message);
 /// # Ok::<(), tollgate_core::LimitError>(())
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -46,33 +48,43 @@ pub struct Limit {
     machine: Machine,
 }
 
-/// What a limit does about a demand that does not fit.
+/// What a limit does with a demand that does not fit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Enforcement {
-    Refuses,
-    Remarks,
+    Deny,
+    Shadow,
 }
 
 /// What a limit counts.
+///
+/// ```
+/// use tollgate_core::{Algorithm, Kind, Limit};
+///
+/// assert_eq!(Limit::resource("slots", 3).build()?.kind(), Kind::Resource);
+/// let rpm = Limit::per_minute("rpm", 100).build()?;
+/// assert_eq!(rpm.kind(), Kind::Rate(Algorithm::TokenBucket));
+/// # Ok::<(), tollgate_core::LimitError>(())
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Kind {
-    /// So much per time. A demand says how much it wants.
+    /// An amount per time. A demand names how much it wants.
     Rate(Algorithm),
-    /// Calls per time. Every demand takes 1 unless it says otherwise.
+    /// Calls per time. Every demand takes 1 unless it names another amount.
     Calls(Algorithm),
-    /// How many at once. Every demand takes 1 unless it says otherwise, and gives it back at the end.
+    /// A number at once. Every demand takes 1 unless it names another amount, and the lease
+    /// releases it at its end.
     Resource,
-    /// So much until an edge, at which it is full again.
+    /// An amount until the quota resets.
     Quota,
-    /// No demand passes until it is over: see [`Limit::cooldown`].
+    /// A pause in which every demand is denied: see [`Limit::cooldown`].
     Cooldown,
-    /// What a rule of the caller's own says: see [`CustomLimit`].
+    /// A rule of the caller: see [`CustomLimit`].
     Custom,
 }
 
 impl Kind {
-    /// What it is called.
+    /// Returns the kind in words, for error messages.
     pub(crate) fn word(self) -> &'static str {
         match self {
             Kind::Rate(_) => "rate",
@@ -87,18 +99,31 @@ impl Kind {
 
 /// How a rate is measured.
 ///
-/// Token bucket, leaky bucket and GCRA are one machine in three readings: the tokens left, the level of the
-/// meter, the time at which it will be empty. They admit exactly the same calls, so the choice among the three
-/// decides only what a limit is called when it is shown. The two windows are machines of their own.
+/// Token bucket, leaky bucket and GCRA are three descriptions of one machine: the tokens left, the
+/// level of the bucket, the time at which it will be empty. They admit exactly the same calls, so
+/// the choice among the three only decides what a limit is called when it is shown. The two windows
+/// are different machines.
+///
+/// ```
+/// use std::time::Duration;
+/// use tollgate_core::{Algorithm, Limit};
+///
+/// let second = Duration::from_secs(1);
+/// let limit = Limit::rate("rps", 5, second).algorithm(Algorithm::SlidingWindow).build()?;
+/// assert_eq!(limit, Limit::sliding_window("rps", 5, second).build()?);
+/// # Ok::<(), tollgate_core::LimitError>(())
+/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Algorithm {
     /// Tokens refill at the rate up to the burst, and calls spend them.
     #[default]
     TokenBucket,
-    /// Calls fill a meter that drains at the rate. The same verdicts as [`Algorithm::TokenBucket`].
+    /// Calls fill a bucket that drains at the rate. The verdicts are those of
+    /// [`Algorithm::TokenBucket`].
     LeakyBucket,
-    /// Calls push a theoretical arrival time ahead. The same verdicts as [`Algorithm::TokenBucket`].
+    /// Calls advance a theoretical arrival time. The verdicts are those of
+    /// [`Algorithm::TokenBucket`].
     Gcra,
     /// At most the amount in each window; windows start at multiples of the period since the epoch.
     FixedWindow,
@@ -107,6 +132,15 @@ pub enum Algorithm {
 }
 
 /// When a quota is full again.
+///
+/// ```
+/// use std::time::Duration;
+/// use tollgate_core::{Limit, Resets, Span};
+///
+/// let session = Limit::quota("messages", 40, Duration::from_secs(3 * 3_600)).build()?;
+/// assert_eq!(session.resets(), Some(&Resets::AfterFirstUse(Span::from_secs(10_800))));
+/// # Ok::<(), tollgate_core::LimitError>(())
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Resets {
@@ -117,13 +151,14 @@ pub enum Resets {
 }
 
 impl Limit {
-    /// Refuses every demand until it is over. A caller that keeps limits in a store adds one to them, so that all
-    /// processes that share them see a cooldown, in the same step as everything else.
+    /// Returns the limit that denies every demand while a cooldown lasts. A caller that stores
+    /// limits adds it to them, so that all processes that share the store see the cooldown,
+    /// atomically with the other limits.
     ///
-    /// Every demand takes 1 of it, which passes if none lasts and changes nothing. A settlement with more than that
-    /// begins one: with `n + 1` it lasts for `n` microseconds from then, unless one that lasts longer has begun. A refund
-    /// does nothing, a top-up ends it. Its name is reserved, so no demand can name it and no [`Denial`](crate::Denial)
-    /// shows it.
+    /// Every demand takes 1 of it, which is admitted if no cooldown lasts, and changes nothing. A
+    /// settlement with more starts a cooldown: with `n + 1` it lasts `n` microseconds from then,
+    /// unless a longer one is active. A refund does nothing, a top-up ends it. Its name is
+    /// reserved, so that no demand can name it, and no [`Denial`](crate::Denial) shows it.
     pub fn cooldown() -> Limit {
         Limit {
             name: Name::cooldown(),
@@ -134,93 +169,95 @@ impl Limit {
             resolution: None,
             resets: None,
             unit: None,
-            enforcement: Enforcement::Refuses,
+            enforcement: Enforcement::Deny,
             soft: None,
             machine: Machine::Cooldown,
         }
     }
 
-    /// Its name, unique within a set.
+    /// Returns the name, which is unique within a set.
     pub fn name(&self) -> &Name {
         &self.name
     }
 
-    /// What it counts.
+    /// Returns what the limit counts.
     pub fn kind(&self) -> Kind {
         self.kind
     }
 
-    /// How much it allows in its period.
+    /// Returns how much the limit allows in its period.
     pub fn amount(&self) -> u64 {
         self.amount
     }
 
-    /// The most that can be had at once: the burst of a rate, otherwise the amount. [`UNBOUNDED`] for none.
+    /// Returns the maximum that is available at once: the burst of a rate, otherwise the amount.
+    /// [`UNBOUNDED`] if there is no bound.
     pub fn capacity(&self) -> u64 {
         self.capacity
     }
 
-    /// The period of a rate or of a session quota.
+    /// Returns the period of a rate or of a session quota.
     pub fn period(&self) -> Option<Span> {
         self.period
     }
 
-    /// How finely a sliding window remembers, if that was said when it was made.
+    /// Returns the resolution of a sliding window, if it was set.
     pub fn resolution(&self) -> Option<Span> {
         self.resolution
     }
 
-    /// When a quota is full again.
+    /// Returns when a quota is full again.
     pub fn resets(&self) -> Option<&Resets> {
         self.resets.as_ref()
     }
 
-    /// The unit its amounts are shown in.
+    /// Returns the unit that amounts are shown in.
     pub fn unit(&self) -> Option<&Unit> {
         self.unit.as_ref()
     }
 
-    /// Whether a demand that does not name it takes 1 all the same.
+    /// Returns true if a demand that does not name the limit takes 1 of it.
     pub fn is_implicit(&self) -> bool {
         matches!(self.kind, Kind::Calls(_) | Kind::Resource | Kind::Cooldown)
     }
 
-    /// Whether what was taken is given back when the lease ends.
+    /// Returns true if the end of a lease releases what it took.
     pub fn is_resource(&self) -> bool {
         self.kind == Kind::Resource
     }
 
-    /// Whether it is a [cooldown](Limit::cooldown), which no demand can name and no status shows.
+    /// Returns true for a [cooldown](Limit::cooldown), which no demand can name and no status
+    /// shows.
     pub fn is_cooldown(&self) -> bool {
         self.kind == Kind::Cooldown
     }
 
-    /// Whether it is a [custom](Limit::custom) limit, which only a set in this process can have.
+    /// Returns true for a [custom](Limit::custom) limit, which only a set in this process can have.
     pub fn is_custom(&self) -> bool {
         self.kind == Kind::Custom
     }
 
-    /// Whether it never refuses.
+    /// Returns true if the limit never denies.
     pub fn is_unbounded(&self) -> bool {
         self.capacity == UNBOUNDED
     }
 
-    /// Whether it counts and never refuses: see [`LimitBuilder::shadow`].
+    /// Returns true if the limit counts and never denies: see [`LimitBuilder::shadow`].
     pub fn is_shadow(&self) -> bool {
-        self.enforcement == Enforcement::Remarks
+        self.enforcement == Enforcement::Shadow
     }
 
-    /// The level past which use is remarked: see [`LimitBuilder::soft`].
+    /// Returns the level above which use is reported: see [`LimitBuilder::soft`].
     pub fn soft_level(&self) -> Option<u64> {
         self.soft
     }
 
-    /// Whether there may be something to remark about it.
-    pub(crate) fn has_remarks(&self) -> bool {
+    /// Returns true if the limit can have a warning.
+    pub(crate) fn may_warn(&self) -> bool {
         self.is_shadow() || self.soft.is_some()
     }
 
-    /// An amount of this limit, written for people.
+    /// Formats an amount of this limit, with its unit.
     pub fn show(&self, amount: u64) -> String {
         match &self.unit {
             Some(unit) => unit.show(amount),
@@ -233,7 +270,7 @@ impl Limit {
     }
 }
 
-/// `rpm: 100 per 60s, burst 20` and the like.
+/// Writes `rpm: 100 per 60s, burst 20`, for example.
 impl fmt::Display for Limit {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}: ", self.name)?;

@@ -1,12 +1,12 @@
-//! A share of a limit, for one of several who keep to it apart.
+//! Shares of limits, for processes that enforce them separately.
 
-use super::{Enforcement, Kind, Limit, LimitBuilder};
+use super::{Kind, Limit, LimitBuilder};
 use crate::machine::Machine;
 use crate::{Limits, UNBOUNDED};
 
 impl Limit {
-    /// The same limit with so many percent of its amount and burst, and at least 1. Nothing is remarked by a share. A
-    /// [custom](Limit::custom) limit has no shares, and stays as it is.
+    /// Returns the limit with `percent` of its amount and burst, but at least 1. A share has no
+    /// soft level. A [custom](Limit::custom) limit is returned unchanged.
     ///
     /// # Panics
     ///
@@ -30,13 +30,13 @@ impl Limit {
             unit: self.unit.clone(),
             ..builder
         };
-        let builder = if self.enforcement == Enforcement::Remarks { builder.shadow() } else { builder };
+        let builder = if self.is_shadow() { builder.shadow() } else { builder };
         builder.build().expect("a share of a valid limit is valid")
     }
 }
 
 impl Limit {
-    /// The same limit without a bound: what is left of one that was removed and keeps its place.
+    /// Removes the bound: for a limit that was removed from a set and keeps its index.
     #[must_use]
     pub fn without_bound(&self) -> Limit {
         let machine = if self.is_resource() { Machine::Gauge } else { Machine::Unbounded };
@@ -45,21 +45,22 @@ impl Limit {
 }
 
 impl Limits {
-    /// A share of each limit; see [`Limit::scaled`].
+    /// Returns a share of each limit; see [`Limit::scaled`].
     ///
     /// # Panics
     ///
-    /// Never: what is scaled has the names it had.
+    /// Never: scaling keeps the names.
     #[must_use]
     pub fn scaled(&self, percent: u8) -> Limits {
-        Limits::new(self.iter().map(|limit| limit.scaled(percent))).expect("the names are as they were")
+        Limits::new(self.iter().map(|limit| limit.scaled(percent))).expect("scaling keeps the names")
     }
 }
 
 impl Limits {
-    /// What one of `of` parts of a bucket keeps to, so that all of them together keep to these limits exactly: the
-    /// capacities add up, and each gains at the same part of the rate. `None` if they cannot be shared out: only
-    /// meters can, of a capacity of at least 1 for each part.
+    /// Returns the limits of one of `of` partitions of a bucket, so that all partitions together
+    /// enforce these limits exactly: the capacities add up, and each partition refills at the same
+    /// fraction of the rate. Returns `None` if the limits cannot be partitioned: only meters can,
+    /// with a capacity of at least 1 for each partition.
     #[must_use]
     pub fn part(&self, index: u64, of: u64) -> Option<Limits> {
         if of == 1 {
@@ -75,11 +76,13 @@ impl Limits {
 impl Limit {
     fn part(&self, index: u64, of: u64) -> Option<Limit> {
         self.meter()?;
-        if self.is_unbounded() || self.has_remarks() || index >= of {
+        if self.is_unbounded() || self.may_warn() || index >= of {
             return None;
         }
-        let upto = |index: u64| u128::from(self.capacity) * u128::from(index) / u128::from(of);
-        let capacity = u64::try_from(upto(index + 1) - upto(index)).ok().filter(|capacity| *capacity > 0)?;
+        // Cumulative rounding: the differences of neighbours sum up to the capacity.
+        let up_to = |index: u64| u128::from(self.capacity) * u128::from(index) / u128::from(of);
+        let capacity =
+            u64::try_from(up_to(index + 1) - up_to(index)).ok().filter(|capacity| *capacity > 0)?;
         let builder = LimitBuilder {
             burst: Some(Ok(capacity)),
             period: Some(self.period?.to_duration().checked_mul(u32::try_from(of).ok()?)?),
@@ -104,13 +107,13 @@ mod tests {
             let parts: Vec<Limits> =
                 (0..of).map(|index| whole.part(index, of).expect("it is a part")).collect();
             assert!(parts.iter().all(|part| part.version() == 7 && part.are_defaults()));
-            for (place, limit) in whole.iter().enumerate() {
-                let capacity: u64 = parts.iter().map(|part| part[place].capacity()).sum();
+            for (index, limit) in whole.iter().enumerate() {
+                let capacity: u64 = parts.iter().map(|part| part[index].capacity()).sum();
                 assert_eq!(capacity, limit.capacity());
                 let rate = limit.meter().expect("it is a meter");
                 let gained = |part: &Limits| {
-                    let part = part[place].meter().expect("it is a meter");
-                    // In the units of the whole, times as many as there are parts.
+                    let part = part[index].meter().expect("it is a meter");
+                    // Converted to the units of the whole, times the number of parts.
                     u128::from(part.gain) * u128::from(rate.unit) * u128::from(of) / u128::from(part.unit)
                 };
                 assert!(
@@ -119,14 +122,14 @@ mod tests {
                 );
             }
         }
-        assert_eq!(whole.part(0, 64), None, "there is not 1 of tpm for each");
+        assert_eq!(whole.part(0, 64), None, "tpm has less than 1 for each");
         assert_eq!(whole.part(4, 4), None);
         let slots = Limits::new([Limit::resource("slots", 8)]).expect("it is valid");
         assert_eq!(slots.part(0, 2), None);
     }
 
     #[test]
-    fn a_share_of_every_kind_of_limit_is_valid_and_a_share() {
+    fn every_kind_of_limit_can_be_scaled() {
         let limits = [
             Limit::per_minute("rpm", 100).burst(10),
             Limit::fixed_window("fixed", 7, Duration::from_secs(10)),

@@ -1,4 +1,4 @@
-//! Custom limits with their types erased, so that they stand beside the other machines.
+//! Custom limits with erased types, so that they are one variant beside the other machines.
 
 use std::any::Any;
 use std::fmt;
@@ -6,14 +6,14 @@ use std::sync::Arc;
 
 use crate::{CustomLimit, Ready, Tick};
 
-/// A rule of the caller's own. Cloning shares it, and only a clone equals it.
+/// A rule of the caller. Clones share the rule, and only clones are equal.
 #[derive(Clone)]
 pub(crate) struct Custom(Arc<dyn ErasedLimit>);
 
-/// What a [`Custom`] remembers of the past.
-pub(crate) struct CustomState(Box<dyn Remembered>);
+/// The state of a [`Custom`] rule.
+pub(crate) struct CustomState(Box<dyn ErasedState>);
 
-/// A [`CustomLimit`] of any type, for states that it has made.
+/// A [`CustomLimit`] of any type, with the states that it made.
 trait ErasedLimit: Any + Send + Sync {
     fn fresh(&self) -> CustomState;
     fn ready(&self, state: &CustomState, now: Tick, amount: u64) -> Ready;
@@ -24,8 +24,8 @@ trait ErasedLimit: Any + Send + Sync {
 }
 
 /// A state of any type.
-trait Remembered: Any + fmt::Debug + Send + Sync {
-    fn copy(&self) -> Box<dyn Remembered>;
+trait ErasedState: Any + fmt::Debug + Send + Sync {
+    fn copy(&self) -> Box<dyn ErasedState>;
     fn equals(&self, other: &dyn Any) -> bool;
 }
 
@@ -42,8 +42,9 @@ impl Custom {
         cost == 0 || cost <= capacity && self.ask(state, now, cost) == Ready::Now
     }
 
-    /// When `cost` fits. A sum over a queue may be more than the capacity, which a rule knows nothing about: then it is no
-    /// sooner than the capacity fits, and if that is now, it depends on those ahead.
+    /// Returns when `cost` fits. A sum over a queue may exceed the capacity, which a rule does not
+    /// support: then the result is when the capacity fits, or unknown if that is now, because it
+    /// depends on the waiters ahead.
     pub(crate) fn ready(&self, state: &CustomState, now: Tick, cost: u64, capacity: u64) -> Ready {
         match self.ask(state, now, cost.min(capacity)) {
             Ready::Now if cost > capacity => Ready::Unknown,
@@ -51,7 +52,8 @@ impl Custom {
         }
     }
 
-    /// What the rule says, with no instant that has passed: an alarm for one would ring again and again.
+    /// Calls the rule, and maps an instant that has passed to now: otherwise an alarm for it would
+    /// fire again and again.
     fn ask(&self, state: &CustomState, now: Tick, amount: u64) -> Ready {
         match self.0.ready(state, now, amount) {
             Ready::At(at) if at <= now => Ready::Now,
@@ -80,7 +82,8 @@ impl Custom {
         *state == self.0.fresh()
     }
 
-    /// The state under this rule that says what `state` says under `old`; `None` if they are of two types.
+    /// Converts `state` of the rule `old` to a state of this rule; `None` if the rules are of
+    /// different types.
     pub(crate) fn adopt(&self, old: &Custom, state: &CustomState, now: Tick) -> Option<CustomState> {
         let old: &dyn Any = &*old.0;
         self.0.adopt(old, state, now)
@@ -114,11 +117,12 @@ impl<L: CustomLimit> ErasedLimit for L {
     }
 }
 
-/// A state of the rule `L`: two rules may have states of one type that mean different things.
+/// A state of the rule `L`. Typed by the rule, because two rules may use one type of state with
+/// different meanings.
 struct StateOf<L: CustomLimit>(L::State);
 
-impl<L: CustomLimit> Remembered for StateOf<L> {
-    fn copy(&self) -> Box<dyn Remembered> {
+impl<L: CustomLimit> ErasedState for StateOf<L> {
+    fn copy(&self) -> Box<dyn ErasedState> {
         Box::new(StateOf::<L>(self.0.clone()))
     }
 
@@ -133,19 +137,19 @@ impl<L: CustomLimit> fmt::Debug for StateOf<L> {
     }
 }
 
-/// Why a state is of its rule: a bucket makes the state of each place by the limit there, and carries it over when that
-/// is replaced.
-const OF_ITS_RULE: &str = "the state of a limit was made by its rule";
+/// Why the downcast cannot fail: a bucket makes the state at each index by the limit there, and
+/// converts it when that limit is replaced.
+const MADE_BY_ITS_RULE: &str = "the state of a limit was made by its rule";
 
 impl CustomState {
     fn of<L: CustomLimit>(&self) -> &L::State {
         let state: &dyn Any = &*self.0;
-        &state.downcast_ref::<StateOf<L>>().expect(OF_ITS_RULE).0
+        &state.downcast_ref::<StateOf<L>>().expect(MADE_BY_ITS_RULE).0
     }
 
     fn of_mut<L: CustomLimit>(&mut self) -> &mut L::State {
         let state: &mut dyn Any = &mut *self.0;
-        &mut state.downcast_mut::<StateOf<L>>().expect(OF_ITS_RULE).0
+        &mut state.downcast_mut::<StateOf<L>>().expect(MADE_BY_ITS_RULE).0
     }
 }
 
@@ -170,7 +174,7 @@ impl fmt::Debug for CustomState {
 
 impl PartialEq for Custom {
     fn eq(&self, other: &Custom) -> bool {
-        // By address alone: one rule may have several tables of functions.
+        // Compares the data pointers only: one rule may have several vtables.
         std::ptr::addr_eq(Arc::as_ptr(&self.0), Arc::as_ptr(&other.0))
     }
 }

@@ -1,7 +1,7 @@
-//! Fixed windows, which start at multiples of the period since the epoch.
+//! Fixed windows: windows start at multiples of the period since the epoch.
 //!
-//! The state is a count as of some instant, and that instant says which window is meant. A window that ends
-//! forgives at most its own amount: what was used beyond it is owed to the next.
+//! The state is a count as of an instant, and that instant determines the window. The end of a
+//! window forgives at most one amount: what was used beyond it is charged to the next window.
 
 use crate::{Ready, Span, Tick};
 
@@ -20,16 +20,16 @@ impl FixedWindow {
         now.as_micros() / self.period
     }
 
-    /// The count at `now` that was `count` at `then`.
+    /// Returns the count at `now`, given the count at `then`.
     #[inline]
     pub(crate) fn roll(&self, count: i64, then: Tick, now: Tick) -> i64 {
-        // The common case needs no division: nothing to forget.
+        // The common case needs no division: nothing was used, or no time has passed.
         if count == 0 || then == now {
             return count;
         }
         let ended = i128::from(self.window(now) - self.window(then));
         let left = i128::from(count) - ended.saturating_mul(i128::from(self.amount));
-        // Between 0 and `count`, so it fits.
+        // The value lies between 0 and `count`, so it fits into 64 bits.
         if ended > 0 { left.max(0) as i64 } else { count }
     }
 
@@ -47,7 +47,7 @@ impl FixedWindow {
         Ready::at(Tick::from_micros(u64::try_from(start).unwrap_or(u64::MAX)))
     }
 
-    /// Gives `amount` back if the window it was taken in at `at` still lasts.
+    /// Refunds `amount` if the window in which it was taken has not ended.
     pub(crate) fn refund(&self, count: i64, at: Tick, now: Tick, amount: u64) -> i64 {
         if self.window(at) != self.window(now) {
             return count;
@@ -55,14 +55,15 @@ impl FixedWindow {
         count.saturating_sub_unsigned(amount).max(0)
     }
 
-    /// The count under this amount instead of `old`'s.
+    /// Converts the count from the amount of `old` to this amount.
     pub(crate) fn adopt(&self, old: &FixedWindow, count: i64) -> i64 {
         keep_debt(count, old.amount, self.amount)
     }
 }
 
-/// What `used` of `old` is of `new`: use within the old amount fills the new one at most, so that what was
-/// rightly used never turns into debt; what was debt stays debt.
+/// Converts the use `used` of an amount `old` to the amount `new`. Use within the old amount is
+/// clamped to the new one, so that a lowered amount makes no debt of use that was allowed; existing
+/// debt stays debt.
 pub(crate) fn keep_debt(used: i64, old: u64, new: u64) -> i64 {
     let debt = used.saturating_sub_unsigned(old).max(0);
     (used - debt).min(i64::try_from(new).unwrap_or(i64::MAX)).saturating_add(debt)

@@ -1,7 +1,7 @@
-//! The gauge: how many are in use at once.
+//! Gauges: how much is in use at once.
 //!
-//! Holders that may die without a word are remembered with an expiry each, so that what they hold comes back.
-//! Anonymous use is only counted: the caller that took it is known to give it back.
+//! A holder that may die without a release has an id and an expiry, after which its share is
+//! released. Anonymous use is only counted: its caller is sure to release it.
 
 use std::collections::BTreeMap;
 
@@ -24,7 +24,8 @@ impl Holders {
         Holders { anonymous, holds: BTreeMap::new() }
     }
 
-    /// Who holds what, in order of the ids; `None` if they are not in order or one holds nothing.
+    /// Creates the holders, in order of their ids; `None` if they are out of order or one of them
+    /// holds nothing.
     pub(crate) fn of(anonymous: u64, holds: Vec<(Holder, u64)>) -> Option<Holders> {
         let in_order = holds.windows(2).all(|pair| pair[0].0.id < pair[1].0.id);
         if !in_order || holds.iter().any(|(_, amount)| *amount == 0) {
@@ -40,12 +41,13 @@ impl Holders {
         (self.anonymous, self.holds.iter().map(hold))
     }
 
-    /// What is in use, if all of it is anonymous.
+    /// Returns what is in use, if all of it is anonymous.
     pub(crate) fn only_anonymous(&self) -> Option<u64> {
         self.holds.is_empty().then_some(self.anonymous)
     }
 
-    /// How much is in use at `now`: what has expired does not count, dropped yet or not.
+    /// Returns how much is in use at `now`. Expired holders do not count, even if they were not
+    /// dropped yet.
     pub(crate) fn in_use(&self, now: Tick) -> u64 {
         let held = self.holds.values().filter(|hold| hold.expires > now).map(|hold| hold.amount);
         held.fold(self.anonymous, u64::saturating_add)
@@ -57,22 +59,22 @@ impl Holders {
         before - self.holds.len()
     }
 
-    /// Drops the holders that `keep` does not want, and says how many.
+    /// Drops the holders for whose ids `keep` returns false, and returns how many.
     pub(crate) fn retain(&mut self, mut keep: impl FnMut(u128) -> bool) -> usize {
         let before = self.holds.len();
         self.holds.retain(|id, _| keep(*id));
         before - self.holds.len()
     }
 
-    /// Whether a holder has expired and is remembered.
+    /// Returns true if there are expired holders that were not dropped yet.
     pub(crate) fn has_expired(&self, now: Tick) -> bool {
         self.holds.values().any(|hold| hold.expires <= now)
     }
 
-    /// Lets holders that have expired expire at `until` if `lives` says so.
-    pub(crate) fn revive(&mut self, now: Tick, until: Tick, mut lives: impl FnMut(u128) -> bool) {
+    /// Sets the expiry of expired holders to `until` if `is_alive` returns true for their ids.
+    pub(crate) fn revive(&mut self, now: Tick, until: Tick, mut is_alive: impl FnMut(u128) -> bool) {
         let expired = self.holds.iter_mut().filter(|(_, hold)| hold.expires <= now);
-        expired.filter(|(id, _)| lives(**id)).for_each(|(_, hold)| hold.expires = until);
+        expired.filter(|(id, _)| is_alive(**id)).for_each(|(_, hold)| hold.expires = until);
     }
 
     pub(crate) fn hold(&mut self, holder: Option<Holder>, amount: u64) {
@@ -87,7 +89,8 @@ impl Holders {
         }
     }
 
-    /// Gives back what `holder` has, at most `amount`. A holder that is not known any more has given back.
+    /// Releases at most `amount` of what `holder` holds. An unknown holder has been released or has
+    /// expired.
     pub(crate) fn release(&mut self, holder: Option<u128>, amount: u64) {
         let Some(id) = holder else {
             self.anonymous = self.anonymous.saturating_sub(amount);
@@ -101,22 +104,22 @@ impl Holders {
         }
     }
 
-    /// Whether the holder is still known; if so it now expires at `holder.expires`.
+    /// Sets the expiry of a known holder, and returns false if it is not known.
     pub(crate) fn renew(&mut self, holder: Holder) -> bool {
         self.holds.get_mut(&holder.id).map(|hold| hold.expires = holder.expires).is_some()
     }
 
-    /// When `cost` will fit, if that is known: when enough holders have expired.
+    /// Returns when `cost` will fit, if that is known: when enough holders have expired.
     pub(crate) fn ready(&self, capacity: u64, now: Tick, cost: u64) -> Ready {
-        let mut short = self.in_use(now).saturating_add(cost).saturating_sub(capacity);
-        if short == 0 {
+        let mut missing = self.in_use(now).saturating_add(cost).saturating_sub(capacity);
+        if missing == 0 {
             return Ready::Now;
         }
         let mut live: Vec<&Hold> = self.holds.values().filter(|hold| hold.expires > now).collect();
         live.sort_by_key(|hold| hold.expires);
         for hold in live {
-            short = short.saturating_sub(hold.amount);
-            if short == 0 {
+            missing = missing.saturating_sub(hold.amount);
+            if missing == 0 {
                 return Ready::at(hold.expires);
             }
         }

@@ -1,9 +1,10 @@
-//! Token bucket, leaky bucket and GCRA: one machine.
+//! Meters: token bucket, leaky bucket and GCRA as one machine.
 //!
-//! A rate of `amount` per `period` ticks is reduced to `gain / unit` tokens per tick, and credit is counted in
-//! `1 / unit` of a token. A tick then adds the whole number `gain`, a token costs the whole number `unit`, and
-//! nothing is ever rounded: a slow limit beside a fast one loses no fraction however often the two are touched.
-//! The level of a leaky bucket is `full - credit`, and the arrival time of GCRA is when the credit is full.
+//! A rate of `amount` per `period` ticks is reduced to `gain / unit` tokens per tick, and credit is
+//! counted in `1 / unit` of a token. A tick then adds the whole number `gain`, a token costs the
+//! whole number `unit`, and nothing is ever rounded: a slow limit beside a fast one loses no
+//! fraction however often both are updated. The level of a leaky bucket is `full - credit`, and the
+//! arrival time of GCRA is the instant at which the credit is full.
 
 use crate::{Ready, Span, Tick};
 
@@ -22,7 +23,7 @@ impl Meter {
         Meter { gain: amount / divisor, unit, full }
     }
 
-    /// What a tick adds and what a token costs, in credit.
+    /// Returns the credit that a tick adds, and the credit that a token costs.
     pub(crate) fn rate(&self) -> (u64, u64) {
         (self.gain, self.unit)
     }
@@ -31,7 +32,7 @@ impl Meter {
         self.full
     }
 
-    /// What `cost` tokens are in credit.
+    /// Returns the price of `cost` tokens, in credit.
     #[inline]
     pub(crate) fn price(&self, cost: u64) -> i128 {
         i128::from(cost) * i128::from(self.unit)
@@ -43,17 +44,17 @@ impl Meter {
         credit.saturating_add(gained).min(self.full)
     }
 
-    /// Gives `amount` tokens back, never beyond full.
+    /// Refunds `amount` tokens, up to full.
     pub(crate) fn refund(&self, credit: i128, amount: u64) -> i128 {
         credit.saturating_add(self.price(amount)).min(self.full)
     }
 
-    /// Whole tokens in `credit`; below zero it is debt, rounded away from zero.
+    /// Returns the whole tokens in `credit`, rounded down; a negative number is debt.
     pub(crate) fn tokens(&self, credit: i128) -> i128 {
         credit.div_euclid(i128::from(self.unit))
     }
 
-    /// When `credit` (as of `now`) will cover `cost`: at that tick, and at none before.
+    /// Returns the first tick at which `credit`, which is as of `now`, covers `cost`.
     pub(crate) fn ready(&self, credit: i128, now: Tick, cost: u64) -> Ready {
         let short = self.price(cost).saturating_sub(credit);
         if short <= 0 {
@@ -63,7 +64,8 @@ impl Meter {
         Ready::at(now + Span::from_micros(u64::try_from(ticks).unwrap_or(u64::MAX)))
     }
 
-    /// The same credit counted in the units of `self`, rounded down so that nothing is minted, and clamped.
+    /// Converts credit from the units of `old` to those of `self`, rounded down so that nothing is
+    /// minted, and clamped to full.
     pub(crate) fn adopt(&self, old: &Meter, credit: i128) -> i128 {
         let (unit, old_unit) = (i128::from(self.unit), i128::from(old.unit));
         let (whole, part) = (credit.div_euclid(old_unit), credit.rem_euclid(old_unit));
@@ -71,7 +73,7 @@ impl Meter {
     }
 }
 
-/// Credit in 64 bits where it fits, which is nearly always; on the heap where it does not.
+/// Credit in 64 bits where it fits, which is nearly always, and on the heap otherwise.
 #[derive(Clone, Debug)]
 pub(crate) enum Credit {
     Narrow(i64),
@@ -97,8 +99,8 @@ impl Credit {
     #[inline]
     pub(crate) fn set(&mut self, credit: i128) {
         match (self, i64::try_from(credit)) {
-            (Credit::Narrow(place), Ok(narrow)) => *place = narrow,
-            (Credit::Wide(place), _) => **place = credit,
+            (Credit::Narrow(old), Ok(narrow)) => *old = narrow,
+            (Credit::Wide(old), _) => **old = credit,
             (this, Err(_)) => *this = Credit::Wide(Box::new(credit)),
         }
     }

@@ -1,7 +1,7 @@
-//! The machines: how each kind of limit counts.
+//! Machines: how each kind of limit counts.
 //!
-//! A machine is the fixed part of a limit, worked out once when the limit is built. The moving part is a
-//! [`State`](crate::State). Each file holds one machine and argues for its own exactness.
+//! A machine holds the constants of a limit, computed once when the limit is built; what changes is
+//! a [`State`](crate::State). Each file has one machine and the argument why it is exact.
 
 pub(crate) mod cooldown;
 mod custom;
@@ -19,7 +19,7 @@ pub(crate) use quota::{Period, Quota};
 pub use sliding_window::SLIDING_STEPS;
 pub(crate) use sliding_window::{SlidingWindow, WindowLog};
 
-/// The fixed part of a limit.
+/// The constants of a limit.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Machine {
     Meter(Meter),

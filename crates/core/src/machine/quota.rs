@@ -1,13 +1,13 @@
-//! Quotas: so much until an edge, then full again.
+//! Quotas: an amount until the next reset.
 //!
-//! A period opens with the first use and ends at the next edge of the calendar, or a fixed time later. Like a
-//! window, an edge forgives at most the amount: what was used beyond it is owed to the periods that follow,
-//! which then open by themselves.
+//! A period opens with the first use and ends at the next edge of the calendar, or after a fixed
+//! time. Like the end of a window, the end of a period forgives at most one amount: what was used
+//! beyond it is charged to the following periods, which then open without a use.
 
 use super::fixed_window::keep_debt;
 use crate::{Ready, Resets, Span, Tick};
 
-/// How many edges are looked at to work off a debt or to say when it will be gone.
+/// The maximum number of edges that are walked to repay a debt or to compute its end.
 const EDGES_MAX: usize = 10_000;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -16,7 +16,7 @@ pub(crate) struct Quota {
     resets: Resets,
 }
 
-/// Nothing used is the default period, which has not opened.
+/// One period of a quota. The default has not opened, and nothing is used of it.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct Period {
     used: i64,
@@ -32,12 +32,12 @@ impl Period {
         (has_opened || period == Period::default()).then_some(period)
     }
 
-    /// What was used of it, when it began and when it ends.
+    /// Returns the use, the start and the end.
     pub(crate) fn parts(&self) -> (i64, Tick, Tick) {
         (self.used, self.start, self.end)
     }
 
-    /// Takes `amount` off what was used. The period lasts as it did.
+    /// Subtracts `amount` from the use. The period does not end earlier.
     pub(crate) fn top_up(&mut self, amount: u64) {
         self.used = self.used.saturating_sub_unsigned(amount).max(0);
     }
@@ -55,9 +55,9 @@ impl Quota {
         }
     }
 
-    /// The period that `period` has become by `now`.
+    /// Returns the period at `now` that `period` has become.
     pub(crate) fn roll(&self, period: Period, now: Tick) -> Period {
-        // What ends at the end of time never does.
+        // A period that ends at the last tick never ends.
         if period.end == Tick::ZERO || now < period.end || period.end == Tick::MAX {
             return period;
         }
@@ -76,7 +76,7 @@ impl Quota {
                 return Period { used, start, end };
             }
         }
-        // Too many edges to walk. What is left of the debt stays owed from here on.
+        // There are too many edges to walk. The rest of the debt stays owed from here on.
         Period { used, start: now, end: self.end_after(now) }
     }
 
@@ -88,7 +88,7 @@ impl Quota {
             return Period::default();
         }
         let shift = Span::from_micros(ended.saturating_mul(span.as_micros()));
-        // Between 0 and `used`, so it fits.
+        // The value lies between 0 and `used`, so it fits into 64 bits.
         Period { used: owed as i64, start: period.start + shift, end: period.end + shift }
     }
 
@@ -107,7 +107,7 @@ impl Quota {
         Period { used, ..period }
     }
 
-    /// Gives `amount` back if the period it was taken in at `at` still lasts.
+    /// Refunds `amount` if the period in which it was taken has not ended.
     pub(crate) fn refund(&self, period: Period, at: Tick, amount: u64) -> Period {
         if at < period.start {
             return period;
@@ -130,7 +130,7 @@ impl Quota {
         Ready::at((0..steps).fold(first, |edge, _| self.end_after(edge)))
     }
 
-    /// Whether the period says nothing that a fresh one would not say.
+    /// Returns true if the period equals a fresh one.
     pub(crate) fn is_fresh(&self, period: &Period) -> bool {
         match self.resets {
             // An open session lasts to its end, used or not.
@@ -139,7 +139,7 @@ impl Quota {
         }
     }
 
-    /// The same use, in a period of this quota.
+    /// Converts the use of `old` to a period of this quota.
     pub(crate) fn adopt(&self, old: &Quota, period: Period, now: Tick) -> Period {
         let used = keep_debt(period.used, old.amount, self.amount);
         if self.resets == old.resets || period.end == Tick::ZERO {

@@ -1,20 +1,22 @@
-//! The sliding window: at most the amount in every window of that length, wherever it starts.
+//! Sliding windows: at most the amount in every window of that length, wherever it starts.
 //!
-//! The log has one entry for each step in which something was taken. Entries that fall into one step are merged
-//! and count as of the last of them: that is never too early, so no window holds more than the amount, and the
-//! log is bounded by the steps of a window, not by calls or tokens. With a step of one tick nothing is merged
-//! that did not happen at the same time, and the log is exact to the tick. Steps are cut from each period since
-//! the epoch, so that an entry which moves on by a period keeps its place among the steps.
+//! The log has one entry for each step in which something was taken. Entries of one step are merged
+//! and count as of the last of them: that is never too early, so no window holds more than the
+//! amount, and the number of steps in a window bounds the log, not the number of calls or tokens.
+//! With a step of one tick only simultaneous entries are merged, and the log is exact to the tick.
+//! Steps divide each period since the epoch, so that an entry that is shifted by a period keeps its
+//! index among the steps.
 //!
-//! What is used beyond the amount is debt. While there is debt the window is full, and whatever expires or is
-//! given back is at once taken again by the debt. So a debt is paid at the full rate, one amount for each window,
-//! an entry that expires forgives nothing, and what was used late never counts as of an earlier entry.
+//! What is used beyond the amount is debt. While there is debt the window is full, and the debt
+//! takes whatever expires or is refunded at once. So a debt is repaid at the full rate, one amount
+//! for each window; an entry that expires forgives nothing; and late usage never counts as of an
+//! earlier entry.
 
 use std::collections::VecDeque;
 
 use crate::{Ready, Span, Tick};
 
-/// How many steps a sliding window has unless it says otherwise.
+/// The default number of steps in a sliding window.
 pub const SLIDING_STEPS: u64 = 1_000;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -24,8 +26,9 @@ pub(crate) struct SlidingWindow {
     step: u64,
 }
 
-/// Invariants: entries are in order of time, none is empty, `count` is their sum, and `debt > 0` only while
-/// `count` is at least the amount. (It is more only after the limit was lowered.)
+/// The log of a sliding window. Invariants: entries are ordered by time, none is empty, `count` is
+/// their sum, and `debt > 0` only while `count` is at least the amount. (It is larger only after
+/// the limit was lowered.)
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct WindowLog {
     entries: VecDeque<WindowEntry>,
@@ -40,7 +43,7 @@ struct WindowEntry {
 }
 
 impl SlidingWindow {
-    /// The most entries that a resolution may ask for.
+    /// The maximum number of entries that a resolution may lead to.
     pub(crate) const ENTRIES_MAX: u64 = 100_000;
 
     pub(crate) fn new(amount: u64, period: Span, step: Option<Span>) -> SlidingWindow {
@@ -48,17 +51,18 @@ impl SlidingWindow {
         SlidingWindow { amount, period, step: step.map_or(default, Span::as_micros) }
     }
 
-    /// How long a step is.
+    /// Returns the length of a step.
     pub(crate) fn step(&self) -> Span {
         Span::from_micros(self.step)
     }
 
-    /// The log of a bucket that is as of `stamp`; `None` if no log has these entries and this debt.
+    /// Creates the log of a bucket that is as of `stamp`; `None` if no log can have these entries
+    /// and this debt.
     pub(crate) fn log_of(&self, entries: Vec<(Tick, u64)>, debt: u64, stamp: Tick) -> Option<WindowLog> {
         let in_order = entries.windows(2).all(|pair| self.step_of(pair[0].0) < self.step_of(pair[1].0));
-        let is_taken = |(at, amount): &(Tick, u64)| *amount > 0 && *at <= stamp;
+        let is_valid = |(at, amount): &(Tick, u64)| *amount > 0 && *at <= stamp;
         let count = entries.iter().try_fold(0u64, |sum, (_, amount)| sum.checked_add(*amount))?;
-        let is_log = in_order && entries.iter().all(is_taken) && (debt == 0 || count >= self.amount);
+        let is_log = in_order && entries.iter().all(is_valid) && (debt == 0 || count >= self.amount);
         let entries = entries.into_iter().map(|(at, amount)| WindowEntry { at, amount }).collect();
         is_log.then_some(WindowLog { entries, count, debt })
     }
@@ -67,7 +71,8 @@ impl SlidingWindow {
         entry.at + self.period
     }
 
-    /// Whether `entry` counts no more at `now`. What expires at the end of time never does.
+    /// Returns true if `entry` has expired at `now`. An entry that would expire at the last tick
+    /// never does.
     fn has_expired(&self, entry: &WindowEntry, now: Tick) -> bool {
         let expires = self.expires(entry);
         expires <= now && expires < Tick::MAX
@@ -78,7 +83,7 @@ impl SlidingWindow {
         (at / period, at % period / self.step)
     }
 
-    /// Brings the log to `now`: drops what has expired, and lets debt take its place.
+    /// Brings the log to `now`: drops expired entries, and lets debt take the room.
     pub(crate) fn advance(&self, log: &mut WindowLog, now: Tick) {
         self.skip_cycles(log, now);
         while let Some(entry) = log.entries.front().copied().filter(|entry| self.has_expired(entry, now)) {
@@ -89,15 +94,15 @@ impl SlidingWindow {
         }
     }
 
-    /// Whether a window in which everything is paid again only moves every entry one window on: it is full, and
-    /// no entry will meet another one in its step.
+    /// Returns true if repaying debt for one window only shifts every entry by one window: the
+    /// window is full, and no entry shares its step with another after the shift.
     fn repeats(&self, log: &WindowLog) -> bool {
         let (Some(first), Some(last)) = (log.entries.front(), log.entries.back()) else { return true };
         log.count == self.amount && self.step_of(self.expires(first)) != self.step_of(last.at)
     }
 
-    /// While debt of at least an amount is left, a whole window only moves every entry one window on. Many of
-    /// them are done at once, so that a huge debt after a long silence costs no more than a small one.
+    /// Repays whole windows of debt at once. While the debt is at least one amount, a window only
+    /// shifts every entry, so that a huge debt after a long pause takes no longer than a small one.
     fn skip_cycles(&self, log: &mut WindowLog, now: Tick) {
         let Some(last) = log.entries.back().filter(|_| log.debt >= self.amount && self.repeats(log)) else {
             return;
@@ -113,7 +118,7 @@ impl SlidingWindow {
         }
     }
 
-    /// Lets debt take whatever room there is, as of `at`.
+    /// Lets debt take the free room, as of `at`.
     fn pay(&self, log: &mut WindowLog, at: Tick) {
         let paid = log.debt.min(self.amount.saturating_sub(log.count));
         log.debt -= paid;
@@ -133,13 +138,13 @@ impl SlidingWindow {
         }
     }
 
-    /// How many entries at the front have expired by `now`, and what they hold.
+    /// Returns how many entries at the front have expired by `now`, and their sum.
     fn expired(&self, log: &WindowLog, now: Tick) -> (usize, u64) {
         let expired = log.entries.iter().take_while(|entry| self.has_expired(entry, now));
         expired.fold((0, 0), |(n, sum), entry| (n + 1, sum + entry.amount))
     }
 
-    /// What is left at `now` of the amount; below zero it is debt.
+    /// Returns how much of the amount is left at `now`; a negative number is debt.
     pub(crate) fn left(&self, log: &WindowLog, now: Tick) -> i128 {
         let (expired, freed) = self.expired(log, now);
         if expired > 0 && log.debt > 0 {
@@ -150,14 +155,14 @@ impl SlidingWindow {
         i128::from(self.amount) - i128::from(log.count - freed) - i128::from(log.debt)
     }
 
-    /// Takes `cost` at `now`, to which the log has been brought. What does not fit becomes debt.
+    /// Takes `cost` at `now`; the log must be as of `now`. What does not fit becomes debt.
     pub(crate) fn charge(&self, log: &mut WindowLog, now: Tick, cost: u64) {
         let fits = cost.min(self.amount.saturating_sub(log.count));
         self.push(log, now, fits);
         log.debt = log.debt.saturating_add(cost - fits);
     }
 
-    /// Gives `amount` back if what was taken at `at` still counts. Debt takes the room as of `now`.
+    /// Refunds `amount` if the entry of `at` has not expired. Debt takes the room as of `now`.
     pub(crate) fn refund(&self, log: &mut WindowLog, at: Tick, now: Tick, amount: u64) {
         let step = self.step_of(at);
         let index = log.entries.partition_point(|entry| self.step_of(entry.at) < step);
@@ -173,8 +178,8 @@ impl SlidingWindow {
         self.pay(log, now);
     }
 
-    /// Takes `amount` off what counts at `now`, to which the log has been brought: debt first, then what would
-    /// expire last.
+    /// Subtracts `amount` from what counts at `now`: debt first, then the entries that expire last.
+    /// The log must be as of `now`.
     pub(crate) fn top_up(&self, log: &mut WindowLog, now: Tick, amount: u64) {
         let repaid = amount.min(log.debt);
         log.debt -= repaid;
@@ -194,7 +199,7 @@ impl SlidingWindow {
     pub(crate) fn ready(&self, log: &WindowLog, now: Tick, cost: u64) -> Ready {
         let (expired, _) = self.expired(log, now);
         if log.debt > 0 && (expired > 0 || !self.repeats(log)) {
-            return self.ready_when_even(log.clone(), now, cost);
+            return self.ready_with_debt(log.clone(), now, cost);
         }
         let over = i128::from(cost) - self.left(log, now);
         if over <= 0 {
@@ -203,8 +208,8 @@ impl SlidingWindow {
         self.freed_at(log, now, over)
     }
 
-    /// As [`ready`](Self::ready) for a log with debt, brought to where it repeats itself.
-    fn ready_when_even(&self, mut log: WindowLog, now: Tick, cost: u64) -> Ready {
+    /// Computes [`ready`](Self::ready) for a log with debt: advances it until it repeats.
+    fn ready_with_debt(&self, mut log: WindowLog, now: Tick, cost: u64) -> Ready {
         let mut then = now;
         self.advance(&mut log, then);
         while let Some(entry) = log.entries.front().filter(|_| log.debt > 0 && !self.repeats(&log)) {
@@ -220,27 +225,28 @@ impl SlidingWindow {
         }
     }
 
-    /// When `need` will have expired. Whatever expires is taken again at once, by debt or by a queue, and so is
-    /// the room there is now: the log is full and repeats itself every window, so whole windows are divided out
-    /// and one pass over the entries is left.
+    /// Returns when `need` will have expired. Debt or a queue takes whatever expires at once, and
+    /// the room there is now: the log is full and repeats every window, so whole windows are
+    /// divided out, and one pass over the entries remains.
     fn freed_at(&self, log: &WindowLog, now: Tick, need: i128) -> Ready {
         let (expired, freed) = self.expired(log, now);
         let (amount, count) = (i128::from(self.amount), i128::from(log.count - freed));
-        // What a lowered limit has too much expires once, and is not taken again.
+        // What exceeds a lowered amount expires once, and is not taken again.
         let windows = (need - (count - amount).max(0) - 1) / amount;
         let mut left = need - windows * amount;
         let live = log.entries.iter().skip(expired);
-        let reached = live.map(|entry| (self.expires(entry), entry.amount)).find(|(_, freed)| {
+        let last_needed = live.map(|entry| (self.expires(entry), entry.amount)).find(|(_, freed)| {
             left -= i128::from(*freed);
             left <= 0
         });
-        let expires = reached.map_or(now + self.period, |(expires, _)| expires);
+        let expires = last_needed.map_or(now + self.period, |(expires, _)| expires);
         let shift = u64::try_from(windows).unwrap_or(u64::MAX).saturating_mul(self.period.as_micros());
         Ready::at(expires + Span::from_micros(shift))
     }
 
-    /// The log under changed numbers. What was used stays used, and a raised amount takes debt in at once.
-    /// Debt is paid by the new numbers from `now` on: what a shorter window drops has paid nothing before.
+    /// Converts the log to changed numbers. Use stays used, and a raised amount takes debt in at
+    /// once. Debt is repaid by the new numbers from `now` on: entries that a shorter window drops
+    /// repay nothing.
     pub(crate) fn adopt(&self, log: &mut WindowLog, now: Tick) {
         let old = std::mem::take(log);
         log.debt = old.debt;
@@ -252,7 +258,7 @@ impl SlidingWindow {
 }
 
 impl WindowLog {
-    /// When how much was taken, in order, and the debt.
+    /// Returns the entries in order, with their amounts, and the debt.
     pub(crate) fn parts(&self) -> (impl ExactSizeIterator<Item = (Tick, u64)>, u64) {
         (self.entries.iter().map(|entry| (entry.at, entry.amount)), self.debt)
     }
@@ -269,7 +275,7 @@ mod tests {
     const SECOND: Span = Span::from_secs(1);
 
     #[test]
-    fn a_million_tokens_cost_no_more_than_a_thousand() {
+    fn a_million_calls_fit_into_a_log_of_a_thousand_entries() {
         let window = SlidingWindow::new(10_000_000, Span::from_secs(60), None);
         let mut log = WindowLog::default();
         for call in 0..1_000_000 {

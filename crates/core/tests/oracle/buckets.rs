@@ -1,4 +1,4 @@
-//! Token bucket, leaky bucket and GCRA, each as its textbook has it, in rational numbers.
+//! Token bucket, leaky bucket and GCRA in their textbook forms, in rational numbers.
 
 use num_bigint::BigInt;
 use num_rational::BigRational;
@@ -57,7 +57,7 @@ impl Machine for TokenBucket {
     }
 }
 
-/// Level form: calls fill a meter that drains at the rate, never below empty.
+/// Level form: calls fill a bucket that drains at the rate, never below empty.
 #[derive(Clone, Debug)]
 pub struct LeakyBucket {
     rate: BigRational,
@@ -96,8 +96,8 @@ impl Machine for LeakyBucket {
     }
 }
 
-/// Arrival form: each unit pushes the theoretical arrival time on by the emission interval, and a call conforms
-/// if that time is not further ahead than the tolerance.
+/// Arrival form: each unit advances the theoretical arrival time by the emission interval, and a
+/// call conforms if that time is not further ahead than the tolerance.
 #[derive(Clone, Debug)]
 pub struct Gcra {
     interval: BigRational,

@@ -1,4 +1,4 @@
-//! The cooldown: the instant until which no demand passes.
+//! Cooldowns: the instant until which every demand is denied.
 
 use super::Machine;
 

@@ -1,4 +1,4 @@
-//! Calendars for tests: a list of edges, regular or not, and none after the last.
+//! Calendars for tests: a list of edges, regular or not, with none after the last.
 
 use tollgate_core::{Calendar, Edges, Tick};
 
@@ -21,7 +21,7 @@ impl Edges for Listed {
     }
 }
 
-/// Regular edges, without an end.
+/// Regular edges without an end.
 pub struct Every(pub u64);
 
 impl Edges for Every {

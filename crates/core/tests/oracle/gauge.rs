@@ -1,4 +1,4 @@
-//! The gauge: a plain list of who holds what, and until when.
+//! Gauges: a list of holders, with what each holds and until when.
 
 use super::Machine;
 

@@ -1,13 +1,14 @@
-//! A history of what was used when, and the bound it must keep. It knows no machine, only what a limit promises.
+//! Histories of use, and the bound they must keep. They involve no machine, only what a limit
+//! promises.
 
 use tollgate_core::Holder;
 
 use super::Settled;
 use super::spec::Spec;
-use super::subject::{Answer, Standing};
-use super::trace::Witness;
+use super::subject::{Answer, Observation};
+use super::trace::Checker;
 
-/// Something that was used: at admission, or reported beyond it later.
+/// A use: at admission, or in excess of it later.
 #[derive(Clone, Copy, Debug)]
 struct Use {
     at: u64,
@@ -15,7 +16,7 @@ struct Use {
     holder: Option<Holder>,
 }
 
-/// Everything that was used and given back, in order. Objects to an admission that breaks the bound.
+/// Everything that was used and refunded, in order. Reports an admission that breaks the bound.
 pub struct History {
     spec: Spec,
     uses: Vec<Use>,
@@ -31,7 +32,8 @@ impl History {
         self.uses.iter().filter(|used| used.at >= start).map(|used| used.amount).sum()
     }
 
-    /// Looks at every interval that ends with the admission at `now`. Others end with no more than these.
+    /// Checks every interval that ends with the admission at `now`. Intervals that end elsewhere
+    /// hold no more.
     fn check(&self, now: u64) -> Result<(), String> {
         match &self.spec {
             Spec::Bucket { amount, capacity, period, .. } => {
@@ -44,12 +46,12 @@ impl History {
             }
             Spec::Session { amount, span } => self.at_most(2 * amount, (now + 1).saturating_sub(*span)),
             Spec::Gauge { capacity } => self.check_holders(now, *capacity),
-            // It bounds no amount; the oracle knows until when it lasts.
+            // A cooldown bounds no amount; the oracle checks how long it lasts.
             Spec::Cooldown => Ok(()),
         }
     }
 
-    /// In any W at most C + floor(rW), and what was given back in it.
+    /// Checks that any interval W has at most C + floor(rW), plus what was refunded in it.
     fn check_rate(&self, now: u64, amount: u64, capacity: u64, period: u64) -> Result<(), String> {
         for start in self.uses.iter().map(|used| used.at) {
             let refunded: i128 = self.refunds.iter().filter(|(at, _)| *at >= start).map(|(_, n)| n).sum();
@@ -72,7 +74,7 @@ impl History {
         if held <= capacity.into() { Ok(()) } else { Err(format!("{held} of {capacity} held at {now}")) }
     }
 
-    /// Takes back from what was used at `at`; for a bucket it only counts as given back now.
+    /// Reduces the use at `at`; for a bucket the refund counts from now on only.
     fn refund(&mut self, now: u64, settled: &Settled) {
         let unused = i128::from(settled.reserved) - i128::from(settled.used);
         if matches!(self.spec, Spec::Bucket { .. }) {
@@ -89,7 +91,7 @@ impl History {
     }
 }
 
-impl Witness for History {
+impl Checker for History {
     fn taken(&mut self, _: u64, cost: u64, holder: Option<Holder>, answer: &Answer) -> Result<(), String> {
         let Answer::Admitted(at) = *answer else { return Ok(()) };
         self.uses.push(Use { at, amount: cost.into(), holder });
@@ -108,7 +110,7 @@ impl Witness for History {
         Ok(())
     }
 
-    fn peeked(&mut self, _: u64, _: &Standing) -> Result<(), String> {
+    fn peeked(&mut self, _: u64, _: &Observation) -> Result<(), String> {
         Ok(())
     }
 }

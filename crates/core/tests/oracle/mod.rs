@@ -1,7 +1,8 @@
-//! What the core is compared with: one textbook machine for each kind of limit, and the traces that compare them.
+//! The oracle: one textbook machine for each kind of limit, and the traces that compare the core
+//! with it.
 //!
-//! Nothing here shares code or representation with the core. The bucket machines count in rational numbers, and
-//! the windows keep plain lists of what happened and walk over them event by event.
+//! Nothing here shares code or representation with the core. The bucket machines count in rational
+//! numbers, and the windows keep lists of events and walk over them one by one.
 
 #![allow(dead_code, unreachable_pub, reason = "every test file uses another part of this module")]
 
@@ -19,20 +20,20 @@ pub mod subject;
 pub mod trace;
 pub mod windows;
 
-/// A textbook machine: how much is left at an instant, and what taking and giving back do to that.
+/// A textbook machine: how much is left at an instant, and the effect of takes and refunds on it.
 ///
 /// Instants never go back here; [`Reference`] ensures that.
 pub trait Machine: Debug {
-    /// How much is left, in whole units, rounded down. Below zero it is debt.
+    /// Returns how much is left, in whole units, rounded down. A negative number is debt.
     fn left(&self, now: u64) -> i128;
 
     /// Takes `amount`, whether it fits or not.
     fn charge(&mut self, now: u64, amount: u64, holder: Option<(u128, u64)>);
 
-    /// Gives back `amount` of what was taken at `at`.
+    /// Refunds `amount` of what was taken at `at`.
     fn refund(&mut self, now: u64, at: u64, amount: u64, holder: Option<u128>);
 
-    /// The same machine in the same state.
+    /// Returns a copy of the machine in the same state.
     fn copy(&self) -> Box<dyn Machine>;
 }
 
@@ -75,7 +76,7 @@ impl Reference {
         fits
     }
 
-    /// Takes `cost` whether it fits or not.
+    /// Takes `cost`, whether it fits or not.
     pub fn charge(&mut self, now: u64, cost: u64, holder: Option<(u128, u64)>) {
         self.stamp = self.stamp.max(now);
         self.machine.charge(self.stamp, cost, holder);
@@ -92,7 +93,7 @@ impl Reference {
     }
 }
 
-/// What came of something that was taken at `at`.
+/// The settlement of a reservation made at `at`.
 #[derive(Clone, Copy, Debug)]
 pub struct Settled {
     pub at: u64,

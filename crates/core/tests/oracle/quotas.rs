@@ -1,16 +1,17 @@
-//! Quotas: full again so long after the first use, or at the edges of a calendar.
+//! Quotas: full again a fixed time after the first use, or at the edges of a calendar.
 
 use super::Machine;
 use super::edges::Listed;
 
-/// When a period that starts at an instant ends; `None` for never.
+/// When a period ends that starts at an instant; `None` for never.
 #[derive(Clone, Debug)]
 pub enum Ends {
     After(u64),
     At(Listed),
 }
 
-/// What was used since `start`. What a period could not hold is owed to the ones that follow it at once.
+/// An open period, and the use since `start`. What exceeds a period is charged to the following
+/// ones.
 #[derive(Clone, Copy, Debug)]
 struct Open {
     start: u64,
@@ -37,7 +38,7 @@ impl Quota {
         }
     }
 
-    /// The period that is open at `now`, walking from edge to edge.
+    /// Returns the period that is open at `now`, walking from edge to edge.
     fn open_at(&self, now: u64) -> Option<Open> {
         let mut open = self.open?;
         while let Some(edge) = open.end.filter(|end| *end <= now) {

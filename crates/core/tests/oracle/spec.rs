@@ -1,4 +1,4 @@
-//! Limits to test: each can be made for the core and for the oracle.
+//! Specs of limits to test: each can be built for the core and for the oracle.
 
 use std::mem::discriminant;
 use std::time::Duration;
@@ -11,7 +11,7 @@ use super::cooldown::Cooldown;
 use super::edges::Listed;
 use super::gauge::Gauge;
 use super::quotas::{Ends, Quota};
-use super::seed::Dice;
+use super::seed::TestRng;
 use super::windows::{FixedWindow, SlidingWindow};
 
 #[derive(Clone, Debug)]
@@ -30,7 +30,7 @@ fn micros(micros: u64) -> Duration {
 }
 
 impl Spec {
-    /// The limit, for the core.
+    /// Returns the limit, for the core.
     pub fn limit(&self, name: &str) -> Limit {
         match self {
             Spec::Cooldown => Limit::cooldown(),
@@ -57,7 +57,7 @@ impl Spec {
         }
     }
 
-    /// The textbook machine, for the oracle.
+    /// Returns the textbook machine, for the oracle.
     pub fn machine(&self) -> Box<dyn Machine> {
         match self.clone() {
             Spec::Bucket { algorithm, amount, capacity, period } => match algorithm {
@@ -77,8 +77,8 @@ impl Spec {
         }
     }
 
-    /// Whether both are of one machine, so that one is the other with changed numbers.
-    pub fn is_like(&self, other: &Spec) -> bool {
+    /// Returns true if both use the same machine, with different numbers.
+    pub fn is_same_machine(&self, other: &Spec) -> bool {
         let is_quota = |spec: &Spec| matches!(spec, Spec::Session { .. } | Spec::Calendar { .. });
         discriminant(self) == discriminant(other) || is_quota(self) && is_quota(other)
     }
@@ -94,8 +94,8 @@ impl Spec {
         }
     }
 
-    /// A length of time in which something happens to it.
-    pub fn pace(&self) -> u64 {
+    /// Returns a length of time in which the state of the limit changes.
+    pub fn time_scale(&self) -> u64 {
         match self {
             Spec::Bucket { period, .. } | Spec::Fixed { period, .. } | Spec::Sliding { period, .. } => {
                 *period
@@ -108,71 +108,72 @@ impl Spec {
     }
 }
 
-/// How each kind is thrown. Numbers are small, so that boundaries are met often, and periods odd as well as even.
+/// Random specs of each kind. Numbers are small, so that boundaries are met often, and periods are
+/// odd as well as even.
 pub mod any {
     use super::*;
 
-    fn period(dice: &mut Dice) -> u64 {
-        match dice.from(0, 3) {
-            0 => dice.from(1, 12),
-            1 => dice.from(1, 100),
-            2 => *dice.pick(&[1_000, 1_001, 1_500, 3_000_000, 60_000_000]),
-            _ => *dice.pick(&[999_983, 1_000_003, 86_400_000_000]),
+    fn period(rng: &mut TestRng) -> u64 {
+        match rng.from(0, 3) {
+            0 => rng.from(1, 12),
+            1 => rng.from(1, 100),
+            2 => *rng.pick(&[1_000, 1_001, 1_500, 3_000_000, 60_000_000]),
+            _ => *rng.pick(&[999_983, 1_000_003, 86_400_000_000]),
         }
     }
 
-    pub fn bucket(dice: &mut Dice) -> Spec {
-        let algorithm = *dice.pick(&[Algorithm::TokenBucket, Algorithm::LeakyBucket, Algorithm::Gcra]);
-        bucket_as(dice, algorithm)
+    pub fn bucket(rng: &mut TestRng) -> Spec {
+        let algorithm = *rng.pick(&[Algorithm::TokenBucket, Algorithm::LeakyBucket, Algorithm::Gcra]);
+        bucket_as(rng, algorithm)
     }
 
-    pub fn bucket_as(dice: &mut Dice, algorithm: Algorithm) -> Spec {
-        let amount = if dice.one_in(8) { dice.from(1, 1_000_000) } else { dice.from(1, 12) };
-        let capacity = if dice.one_in(2) { amount.min(20) } else { dice.from(1, 12) };
-        Spec::Bucket { algorithm, amount, capacity, period: period(dice) }
+    pub fn bucket_as(rng: &mut TestRng, algorithm: Algorithm) -> Spec {
+        let amount = if rng.one_in(8) { rng.from(1, 1_000_000) } else { rng.from(1, 12) };
+        let capacity = if rng.one_in(2) { amount.min(20) } else { rng.from(1, 12) };
+        Spec::Bucket { algorithm, amount, capacity, period: period(rng) }
     }
 
-    pub fn fixed(dice: &mut Dice) -> Spec {
-        Spec::Fixed { amount: dice.from(1, 12), period: period(dice) }
+    pub fn fixed(rng: &mut TestRng) -> Spec {
+        Spec::Fixed { amount: rng.from(1, 12), period: period(rng) }
     }
 
-    pub fn sliding(dice: &mut Dice) -> Spec {
-        let (amount, period) = (dice.from(1, 12), period(dice));
-        let step = match dice.from(0, 3) {
+    pub fn sliding(rng: &mut TestRng) -> Spec {
+        let (amount, period) = (rng.from(1, 12), period(rng));
+        let step = match rng.from(0, 3) {
             0 => None,
             1 => Some(period.div_ceil(100_000)),
-            _ => Some(dice.from(period.div_ceil(20), period)),
+            _ => Some(rng.from(period.div_ceil(20), period)),
         };
         Spec::Sliding { amount, period, step }
     }
 
-    pub fn session(dice: &mut Dice) -> Spec {
-        Spec::Session { amount: dice.from(1, 12), span: period(dice) }
+    pub fn session(rng: &mut TestRng) -> Spec {
+        Spec::Session { amount: rng.from(1, 12), span: period(rng) }
     }
 
-    pub fn calendar(dice: &mut Dice) -> Spec {
-        let scale = period(dice);
-        let mut edge = dice.from(0, 100);
+    pub fn calendar(rng: &mut TestRng) -> Spec {
+        let scale = period(rng);
+        let mut edge = rng.from(0, 100);
         let mut edges = Vec::new();
-        for _ in 0..dice.from(2, 60) {
-            edge += if dice.one_in(3) { dice.from(1, scale * 3) } else { scale };
+        for _ in 0..rng.from(2, 60) {
+            edge += if rng.one_in(3) { rng.from(1, scale * 3) } else { scale };
             edges.push(edge);
         }
-        Spec::Calendar { amount: dice.from(1, 12), edges: Listed(edges) }
+        Spec::Calendar { amount: rng.from(1, 12), edges: Listed(edges) }
     }
 
-    pub fn gauge(dice: &mut Dice) -> Spec {
-        Spec::Gauge { capacity: dice.from(1, 8) }
+    pub fn gauge(rng: &mut TestRng) -> Spec {
+        Spec::Gauge { capacity: rng.from(1, 8) }
     }
 
-    /// There is only one, and no demand can name it: for traces that know.
-    pub fn cooldown(_: &mut Dice) -> Spec {
+    /// Returns the cooldown, which no demand can name: for traces that support that.
+    pub fn cooldown(_: &mut TestRng) -> Spec {
         Spec::Cooldown
     }
 
-    pub const KINDS: [fn(&mut Dice) -> Spec; 6] = [bucket, fixed, sliding, session, calendar, gauge];
+    pub const KINDS: [fn(&mut TestRng) -> Spec; 6] = [bucket, fixed, sliding, session, calendar, gauge];
 
-    pub fn kind(dice: &mut Dice) -> Spec {
-        KINDS[dice.from(0, KINDS.len() as u64 - 1) as usize](dice)
+    pub fn kind(rng: &mut TestRng) -> Spec {
+        KINDS[rng.from(0, KINDS.len() as u64 - 1) as usize](rng)
     }
 }

@@ -1,33 +1,33 @@
-//! What is put to the test: the core, or something that claims to be as good.
+//! Subjects under test: the core, or a faulty version of it.
 
 use tollgate_core::{Bucket, Costs, Demand, Denial, Holder, Limit, Limits, Ready, Take, Tick, Usage};
 
 use super::Settled;
 
-/// How a subject answers a demand.
+/// The answer of a subject to a demand.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Answer {
-    /// Admitted, and when it was taken.
+    /// Admitted, with the instant it was taken.
     Admitted(u64),
-    /// Denied, with what is left and when it would fit.
+    /// Denied, with what is left and when the demand would fit.
     Denied { available: i64, ready: Ready },
 }
 
-/// How a subject stands.
+/// What a peek at a subject returns.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Standing {
+pub struct Observation {
     pub available: i64,
     pub full: Ready,
 }
 
-/// One limit that can be taken of, settled and looked at.
+/// One limit that can be taken from, settled and peeked at.
 pub trait Subject {
     fn take(&mut self, now: u64, cost: u64, holder: Option<Holder>) -> Answer;
     fn settle(&mut self, now: u64, settled: &Settled);
-    fn peek(&self, now: u64) -> Standing;
+    fn peek(&self, now: u64) -> Observation;
 }
 
-/// The core, as a subject: a bucket with one limit.
+/// The core as a subject: a bucket with one limit.
 #[derive(Clone)]
 pub struct Core {
     pub limits: Limits,
@@ -38,7 +38,7 @@ pub fn tick(micros: u64) -> Tick {
     Tick::from_micros(micros)
 }
 
-/// What a demand of `cost` takes of the limit named `x`.
+/// Returns the costs of a demand of `cost` for the limit named `x`.
 pub fn costs(limits: &Limits, cost: u64) -> Costs {
     if limits[0].is_cooldown() {
         return Costs::none(1).of_cooldown(limits, cost);
@@ -62,7 +62,7 @@ impl Core {
         self.bucket.is_fresh(&self.limits, tick(now))
     }
 
-    pub fn forget(&mut self, now: u64) {
+    pub fn reset(&mut self, now: u64) {
         self.bucket = Bucket::fresh(&self.limits, tick(now));
     }
 
@@ -79,7 +79,7 @@ impl Subject for Core {
         match self.bucket.take(&self.limits, tick(now), &Take { costs: &costs, holder }) {
             Ok(at) => Answer::Admitted(at.as_micros()),
             Err(denial) => {
-                // A cooldown is not shown: nothing is left of it then.
+                // A cooldown is not shown; while it lasts, nothing is available.
                 let available = denial.statuses().next().map_or(0, |status| status.available());
                 Answer::Denied { available, ready: denial.ready() }
             }
@@ -87,15 +87,15 @@ impl Subject for Core {
     }
 
     fn settle(&mut self, now: u64, settled: &Settled) {
-        // The limit may have been lowered since, so the costs are made of an unbounded one.
+        // The limit may have been lowered since, so an unbounded one resolves the costs.
         let wide = Limits::new([Limit::resource("x", tollgate_core::UNBOUNDED)]).expect("one limit is a set");
         let (reserved, used) = (costs(&wide, settled.reserved), [settled.used]);
         let usage = Usage { at: tick(settled.at), reserved: &reserved, used: &used, holder: settled.holder };
         self.bucket.settle(&self.limits, tick(now), &usage);
     }
 
-    fn peek(&self, now: u64) -> Standing {
+    fn peek(&self, now: u64) -> Observation {
         let status = self.bucket.peek(&self.limits, tick(now)).remove(0);
-        Standing { available: status.available(), full: status.full() }
+        Observation { available: status.available(), full: status.full() }
     }
 }

@@ -1,10 +1,10 @@
-//! Fixed and sliding windows: everything that happened is kept, and walked over event by event.
+//! Fixed and sliding windows: all events are kept, and walked over one by one.
 
 use std::collections::BTreeMap;
 
 use super::Machine;
 
-/// What was used in every window there ever was. What a window could not hold is owed to the next.
+/// The use in every window since the start. What exceeds a window is charged to the next.
 #[derive(Clone, Debug)]
 pub struct FixedWindow {
     amount: i128,
@@ -17,7 +17,7 @@ impl FixedWindow {
         FixedWindow { amount: amount.into(), period, used: BTreeMap::new() }
     }
 
-    /// What earlier windows could not hold and `window` has to.
+    /// Returns what earlier windows could not hold and `window` is charged.
     fn owed_to(&self, window: u64) -> i128 {
         let (mut owed, mut at) = (0, 0);
         for (next, used) in self.used.range(..window) {
@@ -27,7 +27,7 @@ impl FixedWindow {
         self.after(owed, window - at)
     }
 
-    /// What is still owed after so many windows, each of which holds one amount.
+    /// Returns what is still owed after `windows` windows, each of which holds one amount.
     fn after(&self, mut owed: i128, windows: u64) -> i128 {
         for _ in 0..windows {
             if owed == 0 {
@@ -64,7 +64,7 @@ impl Machine for FixedWindow {
     }
 }
 
-/// A list of events. Those of one step count as of the last of them; what expires makes room for debt.
+/// A list of events. Those of one step count as of the last of them; an expiry makes room for debt.
 #[derive(Clone, Debug)]
 pub struct SlidingWindow {
     amount: i128,
@@ -79,8 +79,8 @@ impl SlidingWindow {
         SlidingWindow { amount: amount.into(), period, step, events: Vec::new(), debt: 0 }
     }
 
-    /// Which step an instant lies in. Every period since the epoch is cut into steps, the last of which may be
-    /// shorter.
+    /// Returns the step of an instant. Steps divide every period since the epoch; the last one may
+    /// be shorter.
     fn step_of(&self, at: u64) -> (u64, u64) {
         (at / self.period, at % self.period / self.step)
     }
@@ -99,7 +99,7 @@ impl SlidingWindow {
         self.events.push((at, merged + amount));
     }
 
-    /// Walks from one expiry to the next, and lets debt take the place of what expired.
+    /// Walks from one expiry to the next, and lets debt take the room.
     fn walk(&mut self, now: u64) {
         while let Some((at, _)) = self.events.first().copied().filter(|(at, _)| at + self.period <= now) {
             self.events.remove(0);
@@ -107,7 +107,7 @@ impl SlidingWindow {
         }
     }
 
-    /// Debt takes whatever room there is.
+    /// Lets debt take the free room.
     fn pay(&mut self, at: u64) {
         let paid = self.debt.min((self.amount - self.count()).max(0));
         self.debt -= paid;

@@ -1,6 +1,7 @@
-//! The bindings of SQLite that the workspace links, for a dependency that asks for an earlier version of them.
+//! The SQLite bindings that the workspace links, for a dependency that requires an earlier version
+//! of them.
 //!
-//! SQLite keeps its C interface, so what was written for earlier bindings compiles with later ones.
+//! The C interface of SQLite is stable, so code for earlier bindings compiles with later ones.
 
 #![no_std]
 

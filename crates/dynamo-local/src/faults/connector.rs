@@ -1,4 +1,4 @@
-//! The way to another client, with faults on it.
+//! A connector that forwards to another client, and injects faults.
 
 use std::sync::Arc;
 
@@ -26,15 +26,15 @@ impl HttpConnector for Faulty {
         let operation = operation::name_in(target_of(&request)).to_owned();
         let body = request.body().bytes().unwrap_or_default().to_vec();
         let drawn = self.plan.lock().draw(&operation, &body);
-        let Some((fault, turn)) = drawn else { return self.pass(request, &operation, body) };
-        if let Some(answer) = refusal::refusal(fault, &operation, &body, turn) {
+        let Some((fault, number)) = drawn else { return self.pass(request, &operation, body) };
+        if let Some(answer) = refusal::refusal(fault, &operation, &body, number) {
             return HttpConnectorFuture::ready(response(answer, None));
         }
         match fault {
             CallFault::LostBefore => HttpConnectorFuture::ready(Err(lost(0))),
             CallFault::LostAfter => {
                 let call = self.inner.call(request);
-                HttpConnectorFuture::new(async move { call.await.and(Err(lost(turn))) })
+                HttpConnectorFuture::new(async move { call.await.and(Err(lost(number))) })
             }
             CallFault::Slow(long) => {
                 let inner = self.inner.clone();
@@ -43,7 +43,7 @@ impl HttpConnector for Faulty {
                     inner.call(request).await
                 })
             }
-            CallFault::Unprocessed => self.in_part(request, operation, &body),
+            CallFault::Unprocessed => self.partially(request, operation, &body),
             CallFault::StaleRead => match self.plan.lock().stale(&body) {
                 Some(answer) => HttpConnectorFuture::ready(response(answer, None)),
                 None => self.pass(request, &operation, body),
@@ -54,7 +54,8 @@ impl HttpConnector for Faulty {
 }
 
 impl Faulty {
-    /// No fault; but what is read may be wanted again.
+    /// Forwards a request without a fault; stores the answer of a read if a later read may return
+    /// it again.
     fn pass(&self, request: HttpRequest, operation: &str, body: Vec<u8>) -> HttpConnectorFuture {
         let call = self.inner.call(request);
         if !can_be_stale(operation, &body) || !self.plan.lock().may_be_stale() {
@@ -70,12 +71,12 @@ impl Faulty {
         })
     }
 
-    /// A batch that is done in part.
-    fn in_part(&self, mut request: HttpRequest, operation: String, body: &[u8]) -> HttpConnectorFuture {
-        let Some(parted) = unprocessed::part(body) else { return self.inner.call(request) };
-        let Some(done) = parted.done.clone() else {
+    /// Executes a part of a batch.
+    fn partially(&self, mut request: HttpRequest, operation: String, body: &[u8]) -> HttpConnectorFuture {
+        let Some(split) = unprocessed::split(body) else { return self.inner.call(request) };
+        let Some(done) = split.done.clone() else {
             return HttpConnectorFuture::ready(response(
-                HttpAnswer::ok(parted.answer(&operation, "{}")),
+                HttpAnswer::ok(split.answer(&operation, "{}")),
                 None,
             ));
         };
@@ -85,7 +86,7 @@ impl Faulty {
         HttpConnectorFuture::new(async move {
             let mut answered: HttpResponse = call.await?;
             if let Some(text) = text_of(&answered).filter(|_| answered.status().is_success()) {
-                let text = parted.answer(&operation, &text);
+                let text = split.answer(&operation, &text);
                 answered.headers_mut().insert("content-length", text.len().to_string());
                 *answered.body_mut() = SdkBody::from(text);
             }
@@ -94,13 +95,13 @@ impl Faulty {
     }
 }
 
-/// The body of an answer, if it is there already.
+/// Returns the body of an answer, if it is in memory.
 fn text_of(answered: &HttpResponse) -> Option<String> {
     answered.body().bytes().and_then(|bytes| String::from_utf8(bytes.to_vec()).ok())
 }
 
-fn lost(turn: u64) -> ConnectorError {
-    if turn.is_multiple_of(2) {
+fn lost(number: u64) -> ConnectorError {
+    if number.is_multiple_of(2) {
         ConnectorError::io("connection reset by peer".into())
     } else {
         ConnectorError::timeout("no answer in time".into())

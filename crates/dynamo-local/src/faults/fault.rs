@@ -2,36 +2,47 @@ use std::time::Duration;
 
 use crate::operation::{self, OperationKind};
 
-/// Something that goes wrong.
+/// A fault of a call.
+///
+/// ```
+/// use tollgate_dynamo_local::{CallFault, Engine, Faults};
+///
+/// let faults = Faults::new(Engine::in_memory()?.http_client());
+/// faults.next_of("UpdateItem", CallFault::LostAfter);
+/// assert_eq!(faults.count(), 0); // no call was made yet
+/// # Ok::<(), tollgate_dynamo_local::EngineError>(())
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum CallFault {
-    /// The service has no throughput left. It says so in one of three ways, in turn.
+    /// The service is out of throughput. It reports this with three kinds of errors, in rotation.
     Throttle,
-    /// Another transaction has the item: the answer to a write or a transaction.
+    /// Another transaction has the item: an answer to a write or a transaction.
     Conflict,
-    /// A batch is done in part only.
+    /// Only a part of a batch is processed.
     Unprocessed,
-    /// The service fails, with 500 or 503 in turn.
+    /// The service fails, with 500 and 503 in rotation.
     ServerError,
-    /// The connection breaks before anything was done.
+    /// The connection breaks before the request is executed.
     LostBefore,
-    /// The request is done, and its answer is lost: the connection breaks or is too slow, in turn.
+    /// The request is executed and its answer is lost: the connection breaks or times out, in
+    /// rotation.
     LostAfter,
-    /// A read that need not be consistent answers what the same request was answered before.
+    /// An eventually consistent read returns the answer to an earlier, identical request.
     StaleRead,
-    /// The answer takes longer.
+    /// The answer is delayed.
     Slow(Duration),
-    /// The caller may not do this.
+    /// The caller has no permission.
     AccessDenied,
-    /// There is no such table.
+    /// The table does not exist.
     MissingTable,
 }
 
 impl CallFault {
-    /// Whether a request can have it.
+    /// Returns true if a request can have this fault.
     pub(crate) fn suits(self, operation: &str, body: &[u8]) -> bool {
-        let is_of = |kind| operation::OPERATIONS.iter().any(|it| it.name == operation && it.kind == kind);
+        let is_of =
+            |kind| operation::OPERATIONS.iter().any(|known| known.name == operation && known.kind == kind);
         match self {
             CallFault::Conflict => {
                 is_of(OperationKind::Write) && operation != "BatchWriteItem"
@@ -44,12 +55,12 @@ impl CallFault {
     }
 }
 
-/// Whether it is one of those that open a table.
+/// Returns true for operations that open a table.
 fn is_about_table(operation: &str) -> bool {
     matches!(operation, "CreateTable" | "DescribeTable" | "UpdateTimeToLive")
 }
 
-/// Whether a read may answer what was: it need not be consistent.
+/// Returns true for reads that are eventually consistent.
 pub(crate) fn can_be_stale(operation: &str, body: &[u8]) -> bool {
     const CONSISTENT: &[u8] = b"\"ConsistentRead\":true";
     let is_consistent = body.windows(CONSISTENT.len()).any(|window| window == CONSISTENT);

@@ -1,4 +1,4 @@
-//! Faults on demand, between the SDK and any client.
+//! Fault injection between the SDK and any HTTP client.
 
 mod connector;
 mod fault;
@@ -19,10 +19,20 @@ pub use fault::CallFault;
 pub use plan::FaultRates;
 use plan::{FaultSchedule, Script};
 
-/// A client for the SDK that lets things go wrong on the way to another one. Clones are one.
+/// An HTTP client for the SDK that injects faults on the way to another client. Clones share their
+/// state.
 ///
-/// What was asked for with [`Faults::next`] comes first; then faults come at random, the same for the same seed as
-/// long as the calls are the same.
+/// Faults requested with [`Faults::next`] come first; then come random faults, which are the same
+/// for the same seed as long as the calls are the same.
+///
+/// ```
+/// use tollgate_dynamo_local::{Engine, FaultRates, Faults};
+///
+/// let engine = Engine::in_memory()?;
+/// let faults = Faults::new(engine.http_client()).seeded(7, FaultRates::survivable(50));
+/// assert_eq!(faults.count(), 0);
+/// # Ok::<(), tollgate_dynamo_local::EngineError>(())
+/// ```
 #[derive(Clone, Debug)]
 pub struct Faults {
     client: SharedHttpClient,
@@ -30,29 +40,29 @@ pub struct Faults {
 }
 
 impl Faults {
-    /// No faults yet, on the way to `client`.
+    /// Creates a client that forwards to `client`, without faults.
     pub fn new(client: SharedHttpClient) -> Faults {
         Faults { client, plan: Arc::default() }
     }
 
-    /// With faults at random.
+    /// Adds random faults.
     #[must_use]
     pub fn seeded(self, seed: u64, rates: FaultRates) -> Faults {
         self.plan.lock().seed(seed, rates);
         self
     }
 
-    /// With a fault at the next call that can have it: not every operation can have every fault.
+    /// Adds a fault at the next call that can have it: not every operation can have every fault.
     pub fn next(&self, fault: CallFault) {
         self.plan.lock().add(Script { operation: None, fault });
     }
 
-    /// With a fault at the next call of an operation, such as `UpdateItem`.
+    /// Adds a fault at the next call of an operation, such as `UpdateItem`.
     pub fn next_of(&self, operation: &'static str, fault: CallFault) {
         self.plan.lock().add(Script { operation: Some(operation), fault });
     }
 
-    /// How many faults there were.
+    /// Returns how many faults were injected.
     pub fn count(&self) -> u64 {
         self.plan.lock().count()
     }

@@ -1,14 +1,21 @@
-//! Which call has which fault.
+//! The schedule of faults.
 
 use std::collections::{HashMap, VecDeque};
 
 use super::CallFault;
 use crate::answer::HttpAnswer;
 
-/// How many answers are remembered to be given again.
+/// The maximum number of answers that are stored for stale reads.
 const REMEMBERED_MAX: usize = 1_000;
 
 /// How many calls in a thousand have a fault of each kind.
+///
+/// ```
+/// use tollgate_dynamo_local::FaultRates;
+///
+/// let rates = FaultRates { lost_after: 100, ..FaultRates::default() };
+/// assert_eq!((rates.lost_after, rates.throttle), (100, 0));
+/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct FaultRates {
     /// [`CallFault::Throttle`].
@@ -28,8 +35,8 @@ pub struct FaultRates {
 }
 
 impl FaultRates {
-    /// The same rate for every fault that a store has to survive unseen. Stale reads are not among them: what an index
-    /// answers may be stale, and a caller cannot detect that.
+    /// Returns the same rate for every fault that a store must hide from its callers. Stale reads
+    /// are not among them: an index may return stale answers, and a caller cannot detect that.
     pub fn survivable(per_thousand: u32) -> FaultRates {
         FaultRates {
             throttle: per_thousand,
@@ -55,7 +62,7 @@ impl FaultRates {
     }
 }
 
-/// A fault that was asked for.
+/// A requested fault.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Script {
     pub(crate) operation: Option<&'static str>,
@@ -68,7 +75,7 @@ pub(crate) struct FaultSchedule {
     rates: FaultRates,
     random: u64,
     count: u64,
-    /// What reads were answered last, by their bodies.
+    /// The last answers to reads, by their bodies.
     answers: HashMap<Vec<u8>, HttpAnswer>,
 }
 
@@ -85,7 +92,7 @@ impl FaultSchedule {
         self.count
     }
 
-    /// The fault of the next call, with a number that counts them.
+    /// Returns the fault of the next call, with the number of the fault.
     pub(crate) fn draw(&mut self, operation: &str, body: &[u8]) -> Option<(CallFault, u64)> {
         let fault = self.scripted(operation, body).or_else(|| self.at_random(operation, body))?;
         self.count += 1;
@@ -114,7 +121,7 @@ impl FaultSchedule {
         None
     }
 
-    /// SplitMix64.
+    /// Returns a random number (SplitMix64).
     fn next_random(&mut self) -> u64 {
         self.random = self.random.wrapping_add(0x9E37_79B9_7F4A_7C15);
         let mut mixed = self.random;
@@ -123,12 +130,12 @@ impl FaultSchedule {
         mixed ^ (mixed >> 31)
     }
 
-    /// What the same read was answered before.
+    /// Returns the answer to an earlier, identical read.
     pub(crate) fn stale(&self, body: &[u8]) -> Option<HttpAnswer> {
         self.answers.get(body).cloned()
     }
 
-    /// Keeps the answer to a read, to be given again.
+    /// Stores the answer to a read, for a later stale read.
     pub(crate) fn remember(&mut self, body: Vec<u8>, answer: HttpAnswer) {
         if self.answers.len() >= REMEMBERED_MAX {
             self.answers.clear();
@@ -136,7 +143,7 @@ impl FaultSchedule {
         self.answers.insert(body, answer);
     }
 
-    /// Whether answers are worth remembering.
+    /// Returns true if answers have to be stored.
     pub(crate) fn may_be_stale(&self) -> bool {
         self.rates.stale_read > 0 || self.script.iter().any(|script| script.fault == CallFault::StaleRead)
     }

@@ -1,22 +1,22 @@
-//! What the service says when it does not do what was asked.
+//! Errors of the service.
 
 use serde_json::{Value, json};
 
 use super::CallFault;
 use crate::answer::HttpAnswer;
 
-/// The answer to a request that is refused with a fault; `None` if the fault refuses nothing. `turn` chooses between
-/// the ways to say it.
-pub(crate) fn refusal(fault: CallFault, operation: &str, body: &[u8], turn: u64) -> Option<HttpAnswer> {
+/// Returns the error for a request with a fault; `None` if the fault causes no error. `number`
+/// chooses among the errors of a fault.
+pub(crate) fn refusal(fault: CallFault, operation: &str, body: &[u8], number: u64) -> Option<HttpAnswer> {
     Some(match fault {
         CallFault::Throttle => {
             let kinds =
                 ["ProvisionedThroughputExceededException", "ThrottlingException", "RequestLimitExceeded"];
-            let kind = kinds[(turn % 3) as usize];
+            let kind = kinds[(number % 3) as usize];
             HttpAnswer::refusal(400, kind, "Throughput exceeds the current capacity of your table or index")
         }
         CallFault::Conflict => conflict(operation, body),
-        CallFault::ServerError if turn.is_multiple_of(2) => {
+        CallFault::ServerError if number.is_multiple_of(2) => {
             HttpAnswer::refusal(500, "InternalServerError", "Internal server error")
         }
         CallFault::ServerError => HttpAnswer::refusal(503, "ServiceUnavailable", "Service is unavailable"),

@@ -2,43 +2,60 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 
-use tollgate_store::{Reply, StoreError};
+use tollgate_store::{Reply, StoreError, join_all};
 
 use super::archive::{Archive, ArchiveFile, files};
 use super::batch::{HotBucket, RecordBatch, UnwrittenItem};
 use super::outcome::BatchOutcome;
 use super::record::StreamRecord;
 use crate::bucket::Seen;
-use crate::inner::{DynamoInner, DynamoStore};
+use crate::inner::DynamoStore;
 
 /// How many items are written down at once.
 const AT_ONCE: usize = 16;
 
-/// What is made of the stream of a table. See the [module](crate::aggregate) for what that is.
+/// Processes the stream of a table. See the [module](crate::aggregate) for what that is.
+///
+/// ```no_run
+/// # async fn run() -> Result<(), Box<dyn std::error::Error>> {
+/// use tollgate_dynamo::DynamoStore;
+/// use tollgate_dynamo::aggregate::{Aggregator, Folder, StreamReader, StreamStart};
+///
+/// let store = DynamoStore::builder("limits").build().await?;
+/// let aggregator = Aggregator::new(store.clone()).with_archive(Folder::new("audit"));
+/// let mut reader = StreamReader::open(&store, StreamStart::Checkpoint).await?;
+/// while let Some(batch) = reader.next_batch().await? {
+///     let outcome = aggregator.handle(&batch.records).await;
+///     println!("{} items written down", outcome.written);
+///     reader.done(&batch).await?;
+/// }
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone)]
 pub struct Aggregator {
     store: DynamoStore,
     archive: Option<Arc<dyn Archive>>,
 }
 
-/// Why records failed, by their places in the batch.
+/// Why records failed, by their index in the batch.
 type Failures = BTreeMap<usize, (String, String)>;
 
 impl Aggregator {
-    /// One that writes usage to the table that the stream is of.
+    /// Returns an aggregator that writes usage to the table of the stream.
     pub fn new(store: DynamoStore) -> Aggregator {
         Aggregator { store, archive: None }
     }
 
-    /// The same, which archives audit events that have expired. Without an archive they are gone.
+    /// Sets the archive of audit events that have expired. Without one they are lost.
     #[must_use]
     pub fn with_archive(mut self, archive: impl Archive + 'static) -> Aggregator {
         self.archive = Some(Arc::new(archive));
         self
     }
 
-    /// Does what a batch of records asks for. What fails is in the outcome, with all later records of the same item, and
-    /// fails nothing else.
+    /// Processes a batch of records. Records that fail are in the outcome, with all later records of the same item; the
+    /// others are done.
     ///
     /// # Cancel safety
     ///
@@ -90,13 +107,13 @@ impl Aggregator {
         outcome
     }
 
-    /// Puts a hot bucket into twice as many items, unless that was done since it was seen: a batch may come twice. What
-    /// fails does no harm: it is only early, and a caller that takes from a bucket that is too hot doubles it as well.
+    /// Doubles the items of a hot bucket, unless that was done since the record: a batch may come twice. A failure does no
+    /// harm: a process that writes to a bucket that is too hot doubles it as well.
     async fn double(&self, HotBucket { address, shards }: &HotBucket) -> bool {
         let Some((entity, resource)) = address.key.pair() else { return false };
-        let inner = &self.store.0;
-        let now = inner.count_shards(&address.namespace, entity, resource).await;
-        now == Ok(*shards) && inner.double(address).await.is_ok()
+        let buckets = &self.store.0.buckets;
+        let now = buckets.reader.count_shards(&address.namespace, entity, resource).await;
+        now == Ok(*shards) && buckets.double(address).await.is_ok()
     }
 
     async fn write_down<'b>(
@@ -105,9 +122,9 @@ impl Aggregator {
     ) -> Vec<(&'b UnwrittenItem, Result<(), StoreError>)> {
         let mut done = Vec::with_capacity(changed.len());
         for some in changed.chunks(AT_ONCE) {
-            let writes =
-                some.iter().map(|item| self.store.0.write_usage_of_item(&item.seen.address, item.seen.shard));
-            done.extend(some.iter().zip(DynamoInner::all(writes.collect()).await));
+            let usage = &self.store.0.buckets.usage_writer;
+            let writes = some.iter().map(|item| usage.write_item(&item.seen.address, item.seen.shard));
+            done.extend(some.iter().zip(join_all(writes.collect()).await));
         }
         done
     }
@@ -121,10 +138,10 @@ impl Aggregator {
         for some in remains.chunks(AT_ONCE) {
             let write = |(index, seen): &(usize, Seen)| {
                 let delivery = records.get(*index).map(|record| record.sequence.clone()).unwrap_or_default();
-                let (inner, seen) = (Arc::clone(&self.store.0), seen.clone());
-                async move { inner.write_remains(&seen, &delivery).await }
+                let (buckets, seen) = (Arc::clone(&self.store.0.buckets), seen.clone());
+                async move { buckets.write_remains(&seen, &delivery).await }
             };
-            let written = DynamoInner::all(some.iter().map(write).collect()).await;
+            let written = join_all(some.iter().map(write).collect()).await;
             done.extend(some.iter().map(|(index, _)| *index).zip(written));
         }
         done

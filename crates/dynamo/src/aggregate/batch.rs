@@ -1,4 +1,4 @@
-//! What a batch of records asks for.
+//! A batch of records, sorted by what has to be done.
 
 use std::collections::BTreeMap;
 
@@ -7,15 +7,15 @@ use super::write_rate::WriteRate;
 use crate::bucket::{Address, BadItem, Seen};
 use crate::service::Attributes;
 
-/// The sort keys of audit events start with it.
+/// The prefix of the sort keys of audit events.
 const AUDIT: &str = "#AUDIT#";
 
-/// What a batch asks for. Records are known by their place in it.
+/// What a batch asks for. Records are named by their index in it.
 #[derive(Default)]
 pub(super) struct RecordBatch<'a> {
-    /// Items with something that is not written down, once each, and all records that say so.
+    /// Items with usage that is not written down, once each, and all their records.
     pub(super) changed: Vec<UnwrittenItem>,
-    /// Items that have expired with something that is not written down.
+    /// Items that have expired with usage that is not written down.
     pub(super) remains: Vec<(usize, Seen)>,
     /// Audit events that have expired.
     pub(super) audit: Vec<(usize, &'a Attributes)>,
@@ -24,7 +24,7 @@ pub(super) struct RecordBatch<'a> {
     heat: BTreeMap<String, (HotBucket, WriteRate)>,
 }
 
-/// An item with something that is not written down.
+/// An item with usage that is not written down.
 pub(super) struct UnwrittenItem {
     pub(super) seen: Seen,
     pub(super) records: Vec<usize>,
@@ -67,8 +67,8 @@ impl<'a> RecordBatch<'a> {
             (HotBucket { address: seen.address.clone(), shards: seen.shards }, WriteRate::default())
         });
         hot.shards = hot.shards.max(seen.shards);
-        heat.saw(seen.revision, record.written_at);
-        // Nothing to write down: our own writes come by here, too, and must not make others.
+        heat.add(seen.revision, record.written_at);
+        // Nothing to write down: our own writes are in the stream, too, and must not cause others.
         if seen.unwritten.is_empty() {
             return;
         }
@@ -86,7 +86,7 @@ impl<'a> RecordBatch<'a> {
         }
     }
 
-    /// Buckets with an item that is written more often than it bears for long, once each.
+    /// Returns the buckets with an item that is written too often, once each.
     pub(super) fn hot(&self) -> Vec<&HotBucket> {
         let mut hot: Vec<&HotBucket> =
             self.heat.values().filter(|(_, heat)| heat.is_hot()).map(|(hot, _)| hot).collect();

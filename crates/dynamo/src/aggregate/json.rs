@@ -1,4 +1,4 @@
-//! Attributes as JSON, for people and programs that know nothing of DynamoDB.
+//! Attributes as JSON, without the types of DynamoDB.
 
 use aws_sdk_dynamodb::types::AttributeValue;
 use serde_json::{Map, Number, Value};
@@ -7,7 +7,7 @@ use crate::attributes::{EXPIRES, item_of};
 use crate::service::Attributes;
 use crate::table::TTL;
 
-/// An item as an object of its fields, without what is of the table: keys, places in indexes, expiry.
+/// Returns an item as an object of its fields, without the keys, the keys of indexes and the expiry.
 pub(super) fn object_of(attributes: &Attributes) -> Value {
     let fields = item_of(attributes.clone()).map(|item| item.fields).unwrap_or_default();
     let is_field = |name: &str| fields.contains_key(name) && name != TTL && name != EXPIRES;
@@ -37,14 +37,14 @@ fn json_of(attribute: &AttributeValue) -> Value {
     }
 }
 
-/// Sets have no order, and a file has to be the same each time.
+/// Sorts the members of a set: a file has to be the same each time.
 fn sorted(members: &[String]) -> Vec<&str> {
     let mut members: Vec<&str> = members.iter().map(String::as_str).collect();
     members.sort_unstable();
     members
 }
 
-/// A number as it is, or its text if JSON has no such number.
+/// Returns a number as it is, or its text if JSON has no such number.
 fn number_of(text: &str) -> Value {
     text.parse::<Number>().map_or_else(|_| Value::String(text.into()), Value::Number)
 }

@@ -1,19 +1,19 @@
-//! The aggregator: what is made of the stream of the table.
+//! Aggregator of the stream of the table.
 //!
-//! It takes from the stream which buckets have changed, not by how much: every item counts for itself and remembers up
-//! to where that was written down, and writing it down moves both in one transaction. So records may come twice, in any
-//! order and in any batches, from as many aggregators as there are, and usage is the same. Without an aggregator
-//! nothing is lost either: a caller that asks for usage has it written down first.
+//! It learns from the stream which buckets have changed, not by how much: every item counts its own usage and remembers
+//! how much of it was written down, and writing it down moves both in one transaction. So records may come twice, in any
+//! order and in any batches, to any number of aggregators, and usage is the same. Without an aggregator nothing is lost
+//! either: a call that reads usage adds what is not written down yet.
 //!
 //! | in the stream | what is done |
 //! |---|---|
 //! | a bucket was made or changed, and has something that is not written down | it is written down, once for each batch |
-//! | a bucket has expired | what was left is written down, and marked as done in the same transaction |
+//! | a bucket has expired | its remaining usage is written down, and marked as done in the same transaction |
 //! | an audit event has expired | it is archived |
 //! | an item is written nearly as often as a partition bears | its bucket is put into twice as many items |
 //!
-//! Buckets are not refilled. In the original that keeps them on the fast path; here the write that takes counts the
-//! credit for the time since the last one itself, so that a refill would be a write without use.
+//! Buckets are not refilled. In the original that keeps them on the fast path; here the write that takes adds the
+//! credit for the time since the last write itself, so a refill would be a useless write.
 
 mod aggregator;
 mod archive;

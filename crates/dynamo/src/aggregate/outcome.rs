@@ -1,38 +1,54 @@
 use std::collections::BTreeMap;
 
-/// What came of a batch of records.
+/// The outcome of a batch of records.
+///
+/// ```
+/// use tollgate_dynamo::aggregate::BatchOutcome;
+///
+/// let mut total = BatchOutcome::default();
+/// total.add(BatchOutcome::default());
+/// assert!(total.failed.is_empty());
+/// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct BatchOutcome {
-    /// Records that were looked at.
+    /// Records in the batch.
     pub records: usize,
     /// Items of buckets whose usage was written down.
     pub written: usize,
-    /// Items of buckets that had expired, and whose remains were written down.
+    /// Items of buckets that had expired, and whose remaining usage was written down.
     pub remains: usize,
     /// Audit events that were archived.
     pub archived: usize,
     /// Buckets that were hot, and are in twice as many items now.
     pub doubled: usize,
-    /// Items that say what no item of ours says, and why. They would not be understood the next time either, so they do
-    /// not fail.
+    /// Items of ours that cannot be read, and why. They could not be read the next time either, so they do not fail.
     pub unreadable: Vec<String>,
-    /// What has to be delivered again.
+    /// Records that have to be delivered again.
     pub failed: Vec<FailedRecord>,
 }
 
 /// A record that has to be delivered again.
+///
+/// ```
+/// use tollgate_dynamo::aggregate::{BatchOutcome, FailedRecord};
+///
+/// let numbers = |outcome: &BatchOutcome| -> Vec<String> {
+///     outcome.failed.iter().map(|record: &FailedRecord| record.sequence.clone()).collect()
+/// };
+/// assert!(numbers(&BatchOutcome::default()).is_empty());
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct FailedRecord {
-    /// Its number.
+    /// The sequence number of the record.
     pub sequence: String,
-    /// What went wrong.
+    /// Why it failed.
     pub why: String,
 }
 
 impl BatchOutcome {
-    /// This and another, as if they were of one batch.
+    /// Adds another outcome, as if both were of one batch.
     pub fn add(&mut self, other: BatchOutcome) {
         self.records += other.records;
         self.written += other.written;

@@ -4,7 +4,13 @@ use tollgate_store::records::ItemKey;
 use crate::attributes::key_of;
 use crate::service::Attributes;
 
-/// What became of an item.
+/// The kind of change of an item.
+///
+/// ```
+/// use tollgate_dynamo::aggregate::EventKind;
+///
+/// assert_ne!(EventKind::Insert, EventKind::Modify);
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EventKind {
     /// It was made.
@@ -16,17 +22,32 @@ pub enum EventKind {
 }
 
 /// A record of the stream, from any source.
+///
+/// ```
+/// use tollgate_dynamo::aggregate::{EventKind, StreamRecord};
+///
+/// let record = StreamRecord {
+///     kind: EventKind::Remove,
+///     keys: Default::default(),
+///     old: None,
+///     new: None,
+///     sequence: "100".into(),
+///     written_at: None,
+///     has_expired: true,
+/// };
+/// assert!(record.has_expired);
+/// ```
 #[derive(Clone, Debug, PartialEq)]
 pub struct StreamRecord {
-    /// What became of the item.
+    /// The kind of change.
     pub kind: EventKind,
-    /// Its key, as attributes.
+    /// The key of the item, as attributes.
     pub keys: std::collections::HashMap<String, AttributeValue>,
-    /// As it was before, if it was there.
+    /// The item before the change, if it existed.
     pub old: Option<std::collections::HashMap<String, AttributeValue>>,
-    /// As it was then, if it was there.
+    /// The item after the change, if it existed.
     pub new: Option<std::collections::HashMap<String, AttributeValue>>,
-    /// Its number, by which a delivery is known.
+    /// The sequence number, which identifies a delivery.
     pub sequence: String,
     /// When it was written, in seconds since 1970, as far as the service knows.
     pub written_at: Option<i64>,
@@ -34,16 +55,16 @@ pub struct StreamRecord {
     pub has_expired: bool,
 }
 
-/// Who deletes what has expired.
+/// The identity that deletes expired items.
 pub(super) const EXPIRES: &str = "dynamodb.amazonaws.com";
 
 impl StreamRecord {
-    /// The key of the item; `None` if it is of another table.
+    /// Returns the key of the item; `None` if it is of another table.
     pub(super) fn key(&self) -> Option<ItemKey> {
         key_of(&self.keys)
     }
 
-    /// The item as it is now known: as it was then, or before if it is gone.
+    /// Returns the item after the change, or before it if it is gone.
     pub(super) fn image(&self) -> Option<&Attributes> {
         self.new.as_ref().or(self.old.as_ref())
     }

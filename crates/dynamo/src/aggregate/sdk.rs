@@ -1,4 +1,4 @@
-//! Records as the SDK reads them.
+//! Conversion of records of the SDK.
 
 use std::collections::HashMap;
 
@@ -8,7 +8,7 @@ use aws_sdk_dynamodbstreams::types::{AttributeValue as Streamed, OperationType, 
 use super::record::{EXPIRES, EventKind, StreamRecord};
 
 impl StreamRecord {
-    /// The record of the SDK; `None` for a kind of event that this version does not know.
+    /// Converts a record of the SDK; `None` for a kind of event that this version does not know.
     pub fn of_sdk(record: Record) -> Option<StreamRecord> {
         let kind = match record.event_name? {
             OperationType::Insert => EventKind::Insert,
@@ -34,7 +34,7 @@ fn attributes(streamed: HashMap<String, Streamed>) -> HashMap<String, AttributeV
     streamed.into_iter().map(|(name, value)| (name, attribute(value))).collect()
 }
 
-/// The same value in the crate of the table, which has types of its own.
+/// Converts a value of the crate of streams to the type of the crate of tables.
 fn attribute(streamed: Streamed) -> AttributeValue {
     match streamed {
         Streamed::B(bytes) => AttributeValue::B(bytes),
@@ -46,7 +46,7 @@ fn attribute(streamed: Streamed) -> AttributeValue {
         Streamed::Ns(all) => AttributeValue::Ns(all),
         Streamed::S(text) => AttributeValue::S(text),
         Streamed::Ss(all) => AttributeValue::Ss(all),
-        // Nothing, and kinds that a later version of the service has.
+        // Null, and kinds that a later version of the service has.
         _ => AttributeValue::Null(true),
     }
 }

@@ -1,9 +1,9 @@
-//! How often an item is written.
+//! Write rate of an item.
 
-/// Writes of one item in a second from which on it is put into several: four fifths of what a partition bears.
+/// Writes of one item in a second from which on its bucket is split: four fifths of what a partition bears.
 const HOT: u64 = 800;
 
-/// How often an item was written, as far as a batch shows.
+/// The write rate of an item, as far as a batch shows it.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct WriteRate {
     first: Option<WriteSample>,
@@ -17,20 +17,20 @@ struct WriteSample {
 }
 
 impl WriteRate {
-    /// The item had this revision at this time, in seconds.
-    pub(super) fn saw(&mut self, revision: u64, at: Option<i64>) {
+    /// Adds a sample: the item had this revision at this time, in seconds.
+    pub(super) fn add(&mut self, revision: u64, at: Option<i64>) {
         let Some(at) = at else { return };
-        let sight = WriteSample { revision, at };
+        let sample = WriteSample { revision, at };
         if self.first.is_none_or(|first| revision < first.revision) {
-            self.first = Some(sight);
+            self.first = Some(sample);
         }
         if self.last.is_none_or(|last| revision > last.revision) {
-            self.last = Some(sight);
+            self.last = Some(sample);
         }
     }
 
-    /// Whether it is written nearly as often as a partition bears. Times are whole seconds, so one more is counted than
-    /// lies between them: this errs on the quiet side.
+    /// Returns whether it is written nearly as often as a partition bears. Times are whole seconds, so one more is counted than
+    /// lies between them: the rate is never overestimated.
     pub(super) fn is_hot(&self) -> bool {
         let (Some(first), Some(last)) = (self.first, self.last) else { return false };
         let seconds = last.at.abs_diff(first.at) + 1;
@@ -42,10 +42,10 @@ impl WriteRate {
 mod tests {
     use super::*;
 
-    fn is_hot(sights: &[(u64, i64)]) -> bool {
-        let mut heat = WriteRate::default();
-        sights.iter().for_each(|(revision, at)| heat.saw(*revision, Some(*at)));
-        heat.is_hot()
+    fn is_hot(samples: &[(u64, i64)]) -> bool {
+        let mut rate = WriteRate::default();
+        samples.iter().for_each(|(revision, at)| rate.add(*revision, Some(*at)));
+        rate.is_hot()
     }
 
     #[test]
@@ -54,7 +54,7 @@ mod tests {
         assert!(!is_hot(&[(10, 100), (809, 100)]));
         assert!(is_hot(&[(1_610, 101), (10, 100)]), "in whatever order they come");
         assert!(!is_hot(&[(10, 100), (1_609, 101)]));
-        assert!(!is_hot(&[(5_000, 100)]), "one sight tells nothing");
+        assert!(!is_hot(&[(5_000, 100)]), "one sample shows no rate");
         assert!(!is_hot(&[]));
     }
 }

@@ -1,4 +1,4 @@
-//! Where a bucket is in the table.
+//! Addresses of buckets in the table.
 
 use std::fmt::Write;
 
@@ -6,13 +6,13 @@ use tollgate_store::records::ItemKey;
 use tollgate_store::usage::bucket_of_usage;
 use tollgate_store::{BucketRef, Key, StoreError};
 
-/// How long the partition key of an item may be, and the sort key of an index, in bytes.
+/// The longest partition key of an item, and sort key of an index, in bytes.
 const KEY_MAX: usize = 1_024;
 
 /// The sort key of every bucket.
 pub(crate) const STATE: &str = "#STATE";
 
-/// Which bucket: a namespace and a key in it.
+/// The address of a bucket: a namespace and a key in it.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Address {
     pub(crate) namespace: Box<str>,
@@ -31,35 +31,35 @@ impl Address {
         Ok(address)
     }
 
-    /// The bucket of an entity and a resource.
+    /// Returns the bucket of an entity and a resource.
     pub(crate) fn pair(namespace: &str, entity: &str, resource: &str) -> Address {
         Address { namespace: namespace.into(), key: Key::new(&[entity, resource]) }
     }
 
-    /// The bucket whose usage is in the record at a key.
+    /// Returns the bucket whose usage is in the record at a key.
     pub(crate) fn of_usage(key: &ItemKey) -> Option<Address> {
         let (space, entity, resource) = bucket_of_usage(key)?;
         Some(Address::pair(&name_of(space)?, entity, resource))
     }
 
-    /// The entity and the resource, if the key is of these and they can be told apart in the table.
+    /// Returns the entity and the resource, if the key has these parts and the table can separate them.
     pub(crate) fn names(&self) -> Option<(&str, &str)> {
         self.key.pair().filter(|(entity, resource)| is_plain(entity) && is_plain(resource))
     }
 
-    /// The namespace as it stands in keys.
+    /// Returns the namespace as keys have it.
     pub(crate) fn space(&self) -> String {
         space(&self.namespace)
     }
 
-    /// The partition of one of its items.
+    /// Returns the partition of one of its items.
     pub(crate) fn partition(&self, shard: u32) -> String {
         let mut partition = self.space();
         match self.names() {
             Some((entity, resource)) => {
                 let _ = write!(partition, "/BUCKET#{entity}#{resource}#{shard}");
             }
-            // Keys that the layout has no place for are written as they are made of bytes.
+            // Other keys are written as hexadecimal bytes.
             None => {
                 partition.push_str("/KEY#");
                 self.key.as_bytes().iter().for_each(|byte| {
@@ -71,7 +71,7 @@ impl Address {
         partition
     }
 
-    /// The address and the shard that a partition is of.
+    /// Parses the address and the shard of a partition.
     pub(crate) fn parse(partition: &str) -> Option<(Address, u32)> {
         let (space, rest) = partition.split_once('/')?;
         let namespace = name_of(space)?;
@@ -88,7 +88,7 @@ impl Address {
         Some((Address { namespace: namespace.into(), key }, shard.parse().ok()?))
     }
 
-    /// Where it is found by the resource, by the entity and by the namespace: pairs of attributes.
+    /// Returns the keys of the indexes by resource, by entity and by namespace: pairs of attributes.
     pub(crate) fn index_keys(&self, shard: u32) -> Vec<(&'static str, String)> {
         let space = self.space();
         let mut keys = match self.key.pair() {
@@ -106,7 +106,7 @@ impl Address {
     }
 }
 
-/// A namespace as it stands in keys: what stands before the first `/` of a partition.
+/// Returns a namespace as keys have it: the part of a partition before the first `/`.
 pub(crate) fn space(namespace: &str) -> String {
     namespace.replace('%', "%25").replace('/', "%2F")
 }

@@ -1,25 +1,25 @@
-//! Background work: jobs that no caller waits for.
+//! Background work: detached calls, giving back, unknown writes, usage, splits.
 
-use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
-use tollgate_core::Span;
-use tollgate_store::{Clock, Freed, Mutex, OpId, OutcomeCallback, OwnedTransaction, StoreError, TxnOutcome};
+use tokio::runtime::Handle;
+use tollgate_store::workers::{Background, time_ordered_id};
+use tollgate_store::{Freed, Mutex, OpId, OutcomeCallback, OwnedTransaction, StoreError};
 
 use super::address::Address;
-use super::draft::UsageMode;
-use super::item_executor::unique_id;
-use super::item_queue::{ItemOp, ItemQueue, PendingDetached};
-use crate::inner::DynamoInner;
+use super::item_op::ItemOp;
+use super::item_queue::ItemQueue;
+use super::{Buckets, without_tests};
 
-/// How often a background job is tried. With the backoff in between that is minutes.
-const TRIES_MAX: u32 = 200;
+/// For how long a job is retried while the service does not answer.
+const RETRIED_FOR: Duration = Duration::from_secs(1_000);
 
-/// The longest backoff after a try that failed.
-const REST_MAX: Duration = Duration::from_secs(5);
-
-const FIRST_REST: Duration = Duration::from_millis(50);
+/// Runs the background jobs of the buckets of a store.
+pub(crate) struct BackgroundJobs {
+    background: Background<Address>,
+    buckets: Weak<Buckets>,
+}
 
 /// A job that no caller waits for.
 enum BackgroundJob {
@@ -27,161 +27,100 @@ enum BackgroundJob {
     Apply(Arc<OwnedTransaction>, Mutex<Option<OutcomeCallback>>),
     GiveBack(Address, ItemOp),
     /// Finds out what came of a write, also if no caller writes to the bucket any more.
-    FindOut(Address, u32),
+    Resolve(Address, u32),
     WriteUsage(Address),
-    /// More items for a bucket that is written to more often than it bears.
+    /// Doubles the items of a bucket that is written to more often than it bears.
     Double(Address),
 }
 
-impl DynamoInner {
-    /// Applies a call in the background: no caller waits for its answer.
-    pub(crate) fn apply_detached(&self, call: OwnedTransaction) {
-        self.hand_over_and_tell(call, Box::new(|_| ()));
+impl BackgroundJobs {
+    pub(super) fn new(runtime: Handle, buckets: Weak<Buckets>) -> BackgroundJobs {
+        BackgroundJobs { background: Background::new(runtime, RETRIED_FOR), buckets }
     }
 
-    /// As [`apply_detached`](DynamoInner::apply_detached), and `told` is called with the outcome.
-    pub(crate) fn hand_over_and_tell(&self, mut call: OwnedTransaction, told: OutcomeCallback) {
-        // With an id, what was done of it is not done again with the next try.
-        call.id = call.id.or_else(|| Some(OpId(self.new_holder_id())));
-        let unheard = self.hear_later(&call);
-        self.in_background(BackgroundJob::Apply(Arc::new(call), Mutex::new(Some(told))), unheard);
+    /// Applies a call, and calls `callback` with the outcome.
+    pub(crate) fn apply_detached(&self, mut call: OwnedTransaction, callback: OutcomeCallback) {
+        let Some(buckets) = self.buckets.upgrade() else { return };
+        // With an id, what was applied is not applied again by the next attempt.
+        call.id = call.id.or_else(|| Some(OpId(time_ordered_id(buckets.service.clock.now()))));
+        let addresses = addresses(&call);
+        self.start(BackgroundJob::Apply(Arc::new(call), Mutex::new(Some(callback))), addresses);
     }
 
-    /// Makes callers that ask for the buckets of a call wait until it was tried.
-    fn hear_later(&self, call: &OwnedTransaction) -> Vec<Arc<PendingDetached>> {
-        let addresses = call.steps().filter_map(|step| Address::of(&step.place).ok());
-        let lanes = addresses.map(|address| Arc::clone(&self.buckets.lane(&address).handed_over));
-        let unheard: Vec<Arc<PendingDetached>> =
-            lanes.chain([Arc::clone(&self.buckets.handed_over)]).collect();
-        unheard.iter().for_each(|unheard| unheard.add());
-        unheard
-    }
-
-    /// Waits until the detached calls on the buckets of a call were tried.
+    /// Waits until the detached calls on the buckets of a call were attempted.
     pub(crate) async fn await_detached(&self, call: &OwnedTransaction) {
-        for address in call.steps().filter_map(|step| Address::of(&step.place).ok()).collect::<Vec<_>>() {
-            let handed_over = Arc::clone(&self.buckets.lane(&address).handed_over);
-            handed_over.none().await;
+        self.background.pending().none_of(|| addresses(call)).await;
+    }
+
+    /// Waits until all detached calls were attempted.
+    pub(super) async fn await_all_detached(&self) {
+        self.background.pending().none().await;
+    }
+
+    pub(super) fn give_back(&self, address: Address, op: ItemOp) {
+        let addresses = addresses(&op.call);
+        self.start(BackgroundJob::GiveBack(address, op), addresses);
+    }
+
+    pub(super) fn resolve(&self, address: &Address, shard: u32) {
+        self.start(BackgroundJob::Resolve(address.clone(), shard), Vec::new());
+    }
+
+    /// Writes down what was put aside of a bucket, unless a job is about to.
+    pub(super) fn write_usage(&self, address: &Address, queue: &ItemQueue) {
+        if queue.begin_writing_usage() {
+            self.start(BackgroundJob::WriteUsage(address.clone()), Vec::new());
         }
     }
 
-    /// Waits until all detached calls were tried.
-    pub(crate) async fn await_all_detached(&self) {
-        self.buckets.handed_over.none().await;
+    pub(super) fn double(&self, address: &Address) {
+        self.start(BackgroundJob::Double(address.clone()), Vec::new());
     }
 
-    /// Undoes a call that was applied and whose caller is gone.
-    pub(crate) fn undo(&self, call: &OwnedTransaction, applied: &TxnOutcome) {
-        let TxnOutcome::Done(done) = applied else { return };
-        let Some(mut undo) = call.clone().undo(done) else { return };
-        undo.id = Some(unique_id());
-        if let Some(id) = call.id {
-            self.buckets.forget_call(id);
-        }
-        let call = Arc::new(undo);
-        for step in 0..call.steps().count() {
-            let errand = ItemOp {
-                call: Arc::clone(&call),
-                step,
-                shards: 1,
-                metering: UsageMode::undo(call.is_metered()),
-            };
-            if let Ok(address) = errand.with_step(|step| Address::of(&step.place)) {
-                self.give_back_later(address, errand);
-            }
-        }
-    }
-
-    pub(super) fn give_back_later(&self, address: Address, errand: ItemOp) {
-        let unheard = self.hear_later(&errand.call);
-        self.in_background(BackgroundJob::GiveBack(address, errand), unheard);
-    }
-
-    pub(super) fn find_out_later(&self, address: &Address, shard: u32) {
-        self.in_background(BackgroundJob::FindOut(address.clone(), shard), Vec::new());
-    }
-
-    /// Writes down what was put aside of a bucket, when there is time.
-    pub(super) fn write_usage_later(&self, address: &Address, lane: &ItemQueue) {
-        if lane.begin_writing_usage() {
-            self.in_background(BackgroundJob::WriteUsage(address.clone()), Vec::new());
-        }
-    }
-
-    pub(super) fn double_later(&self, address: &Address) {
-        self.in_background(BackgroundJob::Double(address.clone()), Vec::new());
-    }
-
-    /// Starts a background task that gives back what is held ahead once no caller wants it.
-    pub(super) fn return_when_idle(&self, address: &Address, idle: Span) {
-        let lane = self.buckets.lane(address);
-        if lane.is_watched.swap(true, Ordering::AcqRel) {
-            return;
-        }
-        let (this, address) = (self.this.clone(), address.clone());
-        self.service.workers.handle().spawn(async move {
-            loop {
-                tokio::time::sleep(idle.to_duration() / 2).await;
-                // Should the store be gone, what it held fills up again by itself.
-                let Some(inner) = this.upgrade() else { return };
-                let mut stash = lane.stash.lock().await;
-                if !stash.is_idle(Clock::system().now(), idle) {
-                    continue;
-                }
-                let held = stash.empty();
-                lane.is_watched.store(false, Ordering::Release);
-                drop(stash);
-                // What cannot be given back now is given back later.
-                let _ = inner.give_back_prefetched(&address, held).await;
-                return;
-            }
+    /// Runs a job until the service answers or refuses it. Callers that ask for these buckets wait for the first attempt.
+    fn start(&self, job: BackgroundJob, addresses: Vec<Address>) {
+        let Some(buckets) = self.buckets.upgrade() else { return };
+        let job = Arc::new(job);
+        self.background.retry(addresses, move || {
+            let (job, buckets) = (Arc::clone(&job), Arc::clone(&buckets));
+            async move { job.run(&buckets).await }
         });
     }
+}
 
-    /// Tries something until the store answers, or will not.
-    fn in_background(&self, job: BackgroundJob, unheard: Vec<Arc<PendingDetached>>) {
-        let Some(inner) = self.this.upgrade() else { return };
-        let mut unheard = Some(unheard);
-        let task = async move {
-            let mut rest = FIRST_REST;
-            for _ in 0..TRIES_MAX {
-                let tried = inner.attempt(&job).await;
-                unheard.take().into_iter().flatten().for_each(|unheard| unheard.remove());
-                match tried {
-                    Err(StoreError::Unavailable(..)) => tokio::time::sleep(rest).await,
-                    // What the store refuses for good cannot be helped; what was held expires.
-                    _ => return,
+impl BackgroundJob {
+    async fn run(&self, buckets: &Buckets) -> Result<(), StoreError> {
+        match self {
+            BackgroundJob::Apply(call, callback) => {
+                let outcome = buckets.dispatcher.dispatch(Arc::clone(call), Vec::new()).await;
+                let outcome = outcome.map_err(without_tests)?;
+                buckets.notify_freed(call, &outcome);
+                if let Some(callback) = callback.lock().take() {
+                    callback(&outcome);
                 }
-                rest = (rest * 2).min(REST_MAX);
+                Ok(())
             }
-        };
-        self.service.workers.handle().spawn(task);
-    }
-
-    async fn attempt(&self, job: &BackgroundJob) -> Result<(), StoreError> {
-        match job {
-            BackgroundJob::Apply(call, told) => {
-                let applied = self.apply(Arc::clone(call), Vec::new()).await.map_err(super::without_tests)?;
-                self.after(call, &applied);
-                let told = told.lock().take();
-                told.into_iter().for_each(|told| told(&applied));
+            BackgroundJob::GiveBack(address, op) => {
+                buckets.submitter.submit(address, op.clone()).await?;
+                buckets.wait_queues.notify(&Freed::all(&address.namespace, &address.key));
+                Ok(())
             }
-            BackgroundJob::GiveBack(address, errand) => {
-                self.route(address, errand.clone()).await?;
-                self.wait_queues.notify(&Freed::all(&address.namespace, &address.key));
+            BackgroundJob::Resolve(address, shard) => {
+                let items = &buckets.submitter.items;
+                let queue = items.shards.queue(address, *shard);
+                let mut state = queue.state.lock().await;
+                items.resolve_unknown(address, &queue, &mut state).await
             }
-            BackgroundJob::FindOut(address, shard) => {
-                let lane = self.buckets.part_lane(address, *shard);
-                let mut state = lane.state.lock().await;
-                self.resolve_unknown(address, &lane, &mut state).await?;
-            }
-            BackgroundJob::Double(address) => self.double(address).await?,
+            BackgroundJob::Double(address) => buckets.submitter.merged.double(address).await,
             BackgroundJob::WriteUsage(address) => {
-                let written = self.write_usage_of(address).await;
-                self.buckets.lane(address).end_writing_usage();
-                written?;
+                let written = buckets.usage_writer.write(address).await;
+                buckets.submitter.items.shards.first(address).end_writing_usage();
+                written
             }
         }
-        Ok(())
     }
+}
+
+fn addresses(call: &OwnedTransaction) -> Vec<Address> {
+    call.steps().filter_map(|step| Address::of(&step.place).ok()).collect()
 }

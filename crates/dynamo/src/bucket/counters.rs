@@ -55,7 +55,7 @@ impl UsageCounters {
         self.open_hour(limits, marked_hour(at, caller));
     }
 
-    /// The same for an hour with its mark.
+    /// Begins to count an hour with its mark.
     pub(crate) fn open_hour(&mut self, limits: &Limits, hour: u32) {
         if self.hour != Some(hour) {
             self.put_aside(limits);
@@ -63,7 +63,7 @@ impl UsageCounters {
         }
     }
 
-    /// Puts aside what was counted. What was counted before we came is for those who came before to write down.
+    /// Puts aside what was counted. What other programs counted is theirs to write down.
     fn put_aside(&mut self, limits: &Limits) {
         if let Some(hour) = self.hour {
             let events = self.events.open() as i64;
@@ -98,14 +98,14 @@ impl UsageCounters {
         }
     }
 
-    /// What is not yet written down, by hour.
+    /// Returns what is not yet written down, by hour.
     pub(crate) fn unwritten(&self, limits: &Limits) -> BTreeMap<u32, UnwrittenHour> {
         let mut all = self.clone();
         all.put_aside(limits);
         all.aside
     }
 
-    /// Whether these count the same hour as the others, with the same written down and put aside.
+    /// Returns whether these count the same hour as the others, with the same written down and put aside.
     pub(crate) fn is_written_like(&self, other: &UsageCounters) -> bool {
         let written = |counters: &UsageCounters| -> Vec<i128> {
             let counts = std::iter::once(&counters.events).chain(&counters.used);
@@ -114,7 +114,7 @@ impl UsageCounters {
         self.hour == other.hour && self.aside == other.aside && written(self) == written(other)
     }
 
-    /// Whether something was counted in an hour, by its beginning: written down or not, by the entity or its children.
+    /// Returns whether something was counted in an hour, by its beginning: written down or not, by the entity or its children.
     pub(crate) fn counts_for(&self, hour: Tick) -> bool {
         let marked = [Caller::Own, Caller::Child].map(|caller| marked_hour(hour, caller));
         let hours = self.hour.iter().chain(self.aside.keys());
@@ -165,7 +165,7 @@ impl UsageCounters {
     }
 }
 
-/// Whole amounts that are not yet written down: what is counted are whole amounts.
+/// Returns the whole amounts that are not yet written down: only whole amounts are counted.
 fn tokens(count: WrittenCount) -> i64 {
     i64::try_from(count.open() / MILLIS).unwrap_or(i64::MAX)
 }
@@ -191,7 +191,7 @@ impl UnwrittenHour {
         Some(UnwrittenHour { events: amount(parts.get("n")?)?, amounts: amounts.collect() })
     }
 
-    /// The same as sums of an hour.
+    /// Returns the sums of an hour.
     pub(crate) fn sums(&self, hour: u32) -> Option<Sums> {
         let names = self.amounts.keys().map(|name| tollgate_core::Limit::per_minute(name.as_str(), 1));
         let limits = Limits::new(names).ok()?;

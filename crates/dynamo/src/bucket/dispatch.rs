@@ -1,189 +1,243 @@
-//! Applying calls.
+//! Dispatching transactions: choosing how each of them is written.
 
-use std::collections::HashSet;
 use std::sync::Arc;
 
-use tollgate_store::records::{RecordsError, Write, check_writes};
-use tollgate_store::{OwnedTransaction, StepOutcome, StoreError, Transaction, TxnOutcome, join_all};
+use tollgate_store::records::{RecordsError, Write};
+use tollgate_store::workers::unique_id;
+use tollgate_store::{OwnedTransaction, StepOutcome, StoreError, TxnOutcome, join_all};
 
 use super::Chains;
 use super::address::Address;
+use super::bucket_reader::BucketReader;
+use super::dedup::CallTable;
 use super::draft::{ItemDraft, UsageMode};
-use super::item_queue::{ItemOp, OpResult};
-use crate::inner::DynamoInner;
+use super::item_op::{ItemOp, OpResult};
+use super::merged::MergedOp;
+use super::submit::Submitter;
+use super::transact::TransactionExecutor;
+use crate::records;
 
-/// A call on its way, with the bucket of each of its steps.
+/// Applies calls, each in the cheapest way that is atomic enough.
+pub(crate) struct Dispatcher {
+    submitter: Arc<Submitter>,
+    transactions: TransactionExecutor,
+    reader: Arc<BucketReader>,
+    calls: CallTable,
+}
+
+/// A call that is being applied, with the bucket of each of its steps.
 pub(super) struct PendingTxn {
     pub(super) call: Arc<OwnedTransaction>,
     pub(super) addresses: Vec<Address>,
     pub(super) writes: Vec<Write>,
 }
 
-impl DynamoInner {
+impl Dispatcher {
+    pub(super) fn new(submitter: Arc<Submitter>, reader: Arc<BucketReader>) -> Dispatcher {
+        let transactions = TransactionExecutor::new(Arc::clone(&submitter.items));
+        Dispatcher { submitter, transactions, reader, calls: CallTable::default() }
+    }
+
     /// Applies the call and makes the writes, or neither; once if the call has an id.
     ///
     /// # Cancel safety
     ///
     /// None: it must be run to its end.
-    pub(crate) async fn apply(
+    pub(crate) async fn dispatch(
         &self,
         call: Arc<OwnedTransaction>,
         writes: Vec<Write>,
     ) -> Result<TxnOutcome, RecordsError> {
-        let addresses = call.with(|call| check(call, &writes))?;
-        let trip = PendingTxn { call, addresses, writes };
-        let steps = trip.addresses.len();
-        match trip.call.id {
-            None => self.dispatch(&trip, &mut vec![None; steps]).await,
-            Some(id) => {
-                let progress = self.buckets.progress(id);
-                let mut course = progress.lock().await;
-                if course.is_done {
-                    return Ok(TxnOutcome::Done(course.steps.iter().flatten().copied().collect()));
-                }
-                course.steps.resize(steps, None);
-                let applied = self.dispatch(&trip, &mut course.steps).await?;
-                course.is_done = matches!(applied, TxnOutcome::Done(_));
-                Ok(applied)
-            }
+        call.with(|call| call.check(&writes))?;
+        let addresses = call.steps().map(|step| Address::of(&step.place)).collect::<Result<_, _>>()?;
+        let txn = PendingTxn { call, addresses, writes };
+        let steps = txn.addresses.len();
+        let Some(id) = txn.call.id else { return self.choose(&txn, &mut vec![None; steps]).await };
+        let progress = self.calls.progress(id);
+        let mut progress = progress.lock().await;
+        if progress.is_done {
+            return Ok(TxnOutcome::Done(progress.steps.iter().flatten().copied().collect()));
         }
+        progress.steps.resize(steps, None);
+        let outcome = self.choose(&txn, &mut progress.steps).await?;
+        progress.is_done = matches!(outcome, TxnOutcome::Done(_));
+        Ok(outcome)
     }
 
-    async fn dispatch(
+    /// Chooses how a call is written. `done` has the steps that earlier attempts applied.
+    async fn choose(
         &self,
-        trip: &PendingTxn,
+        txn: &PendingTxn,
         done: &mut [Option<StepOutcome>],
     ) -> Result<TxnOutcome, RecordsError> {
-        let is_whole = trip.addresses.len() > 1 && self.buckets.settings.chains == Chains::Transaction;
-        let applied = if !trip.writes.is_empty() || trip.addresses.is_empty() || is_whole {
-            self.together(trip).await?
-        } else if trip.call.steps().all(|step| step.takes().is_none()) {
-            return Ok(self.each(trip, done).await?);
-        } else if trip.addresses.len() == 1 {
-            self.alone(trip).await?
-        } else if self.looks_well(trip) {
-            self.at_once(trip).await?
+        let is_chain = txn.addresses.len() > 1;
+        let in_transaction = is_chain && self.submitter.items.writer.settings.chains == Chains::Transaction;
+        let outcome = if !txn.writes.is_empty() || txn.addresses.is_empty() || in_transaction {
+            self.together(txn).await?
+        } else if txn.call.steps().all(|step| step.takes().is_none()) {
+            return Ok(self.independent(txn, done).await?);
+        } else if !is_chain {
+            single(self.submit(txn, 0).await?)
+        } else if self.all_seem_to_fit(txn) {
+            self.parallel(txn).await?
         } else {
-            self.together(trip).await?
+            self.together(txn).await?
         };
-        if let TxnOutcome::Done(all) = &applied {
-            done.iter_mut().zip(all).for_each(|(place, done)| *place = Some(*done));
+        if let TxnOutcome::Done(all) = &outcome {
+            done.iter_mut().zip(all).for_each(|(step, done)| *step = Some(*done));
         }
-        Ok(applied)
+        Ok(outcome)
     }
 
-    /// A call of one step.
-    async fn alone(&self, trip: &PendingTxn) -> Result<TxnOutcome, StoreError> {
-        Ok(match self.run(trip, 0).await? {
-            OpResult::Done(done) => TxnOutcome::Done(vec![done]),
-            OpResult::Denied(denial) => TxnOutcome::Denied(vec![*denial]),
-            OpResult::Stale | OpResult::Moved | OpResult::Whole => TxnOutcome::Stale(0),
-        })
-    }
-
-    /// Steps that nothing can deny: each for itself, and those that were done are not done again.
-    async fn each(
+    /// Applies steps that nothing can deny: each for itself, and not again if an earlier attempt did.
+    async fn independent(
         &self,
-        trip: &PendingTxn,
+        txn: &PendingTxn,
         done: &mut [Option<StepOutcome>],
     ) -> Result<TxnOutcome, StoreError> {
         let left: Vec<usize> = (0..done.len()).filter(|step| done[*step].is_none()).collect();
-        let runs = left.iter().map(|step| self.run(trip, *step));
-        let mut trouble = None;
-        for (step, verdict) in left.iter().copied().zip(join_all(runs.collect()).await) {
-            match verdict {
-                Ok(OpResult::Done(what)) => done[step] = Some(what),
+        let results = left.iter().map(|step| self.submit(txn, *step));
+        let mut failed = None;
+        for (step, result) in left.iter().copied().zip(join_all(results.collect()).await) {
+            match result {
+                Ok(OpResult::Done(outcome)) => done[step] = Some(outcome),
                 Ok(_) => {}
-                Err(error) => trouble = Some(error),
+                Err(error) => failed = Some(error),
             }
         }
-        match trouble {
+        match failed {
             Some(error) => Err(error),
             None => Ok(TxnOutcome::Done(done.iter().flatten().copied().collect())),
         }
     }
 
-    /// Whether all takes would pass as far as is known, each by a write that no other gets in the way of.
-    fn looks_well(&self, trip: &PendingTxn) -> bool {
-        let now = self.service.clock.now();
-        self.buckets.settings.fast_path
-            && trip.addresses.iter().enumerate().all(|(index, address)| {
-                let lane = self.buckets.lane(address);
-                // Where others are taking just now, what comes of it is seen by who takes.
-                let Ok(state) = lane.state.try_lock() else { return true };
+    /// Returns whether all takes fit as far as is known, each by a write that no other client gets in the way of.
+    fn all_seem_to_fit(&self, txn: &PendingTxn) -> bool {
+        let items = &self.submitter.items;
+        let now = items.now();
+        items.writer.settings.fast_path
+            && txn.addresses.iter().enumerate().all(|(index, address)| {
+                let queue = items.shards.first(address);
+                // Where other tasks are writing just now, the take itself finds out.
+                let Ok(state) = queue.state.try_lock() else { return true };
                 let Some(image) = state.image() else { return false };
                 if image.shards > 1 {
                     return true;
                 }
-                let mut draft = ItemDraft::new(Some(image), lane.last(), now);
-                let verdict = trip.errand(index).act(&mut draft);
-                matches!(verdict, OpResult::Done(_)) && draft.moves.is_some()
+                let mut draft = ItemDraft::new(Some(image), queue.last(), now);
+                let result = txn.op(index).apply(&mut draft);
+                matches!(result, OpResult::Done(_)) && draft.moves.is_some()
             })
     }
 
     /// Takes from all buckets at once. Should one of them deny, the others get back what was taken.
-    async fn at_once(&self, trip: &PendingTxn) -> Result<TxnOutcome, RecordsError> {
-        let runs = (0..trip.addresses.len()).map(|step| self.run(trip, step));
-        let verdicts = join_all(runs.collect()).await;
-        let all: Option<Vec<StepOutcome>> = verdicts
-            .iter()
-            .map(|verdict| if let Ok(OpResult::Done(done)) = verdict { Some(*done) } else { None })
-            .collect();
-        if let Some(done) = all {
+    async fn parallel(&self, txn: &PendingTxn) -> Result<TxnOutcome, RecordsError> {
+        let results = (0..txn.addresses.len()).map(|step| self.submit(txn, step));
+        let results = join_all(results.collect()).await;
+        let done = results.iter().map(|result| result.as_ref().ok()?.done());
+        if let Some(done) = done.collect::<Option<Vec<_>>>() {
             return Ok(TxnOutcome::Done(done));
         }
-        let taken = verdicts.iter().enumerate().filter_map(|(step, verdict)| {
-            let errand = trip.errand(step).reversed(verdict.as_ref().ok()?)?;
-            Some((trip.addresses[step].clone(), errand))
-        });
-        for (address, errand) in taken.collect::<Vec<_>>() {
-            self.give_back(address, errand).await;
+        for (step, result) in results.iter().enumerate() {
+            if let Ok(result) = result {
+                self.reverse(txn, step, result).await;
+            }
         }
-        if let Some(error) = verdicts.into_iter().find_map(Result::err) {
+        if let Some(error) = results.into_iter().find_map(Result::err) {
             return Err(error.into());
         }
-        // Now it is known how all of them stand, and if they stand well after all, so much the better.
-        self.together(trip).await
+        // Now all of them are known, and if all fit after all, so much the better.
+        self.together(txn).await
     }
 
-    /// Gives back what was taken, now or, if the store does not answer, as soon as it does.
-    pub(super) async fn give_back(&self, address: Address, errand: ItemOp) {
-        if self.route(&address, errand.clone()).await.is_err() {
-            self.give_back_later(address, errand);
+    /// Applies a call to all its buckets in one transaction; to those that are in several items one after the other.
+    async fn together(&self, txn: &PendingTxn) -> Result<TxnOutcome, RecordsError> {
+        match self.transactions.execute(txn).await? {
+            Some(outcome) => Ok(outcome),
+            None => self.sequential(txn).await,
         }
     }
 
-    /// Runs one step of a call.
-    async fn run(&self, trip: &PendingTxn, step: usize) -> Result<OpResult, StoreError> {
-        let (address, errand) = (&trip.addresses[step], trip.errand(step));
-        if errand.is_nothing() {
-            let lane = self.buckets.lane(address);
-            if lane.state.try_lock().is_ok_and(|state| state.image().is_some()) {
-                lane.saw(self.service.clock.now());
+    /// Applies a call to one bucket after the other, and should one deny, those before get back what was taken.
+    async fn sequential(&self, txn: &PendingTxn) -> Result<TxnOutcome, RecordsError> {
+        if let ([address], [_, ..]) = (&*txn.addresses, &*txn.writes) {
+            let op = txn.op(0);
+            return Ok(single(self.submitter.merged.execute(address, MergedOp::Do(&op, &txn.writes)).await?));
+        }
+        if !txn.writes.is_empty() {
+            records::write(self.submitter.items.service(), &txn.writes).await?;
+        }
+        let mut results: Vec<OpResult> = Vec::new();
+        for (index, address) in txn.addresses.iter().enumerate() {
+            let stopped = match self.submitter.submit(address, txn.op(index)).await {
+                Ok(result @ OpResult::Done(_)) => {
+                    results.push(result);
+                    continue;
+                }
+                stopped => stopped,
+            };
+            for (index, result) in results.iter().enumerate() {
+                self.reverse(txn, index, result).await;
+            }
+            return match stopped? {
+                OpResult::Denied(_) => Ok(TxnOutcome::Denied(self.reader.evaluate(&txn.call).await?)),
+                _ => Ok(TxnOutcome::Stale(index)),
+            };
+        }
+        Ok(TxnOutcome::Done(results.iter().filter_map(OpResult::done).collect()))
+    }
+
+    /// Gives back what a step took.
+    async fn reverse(&self, txn: &PendingTxn, step: usize, result: &OpResult) {
+        if let Some(op) = txn.op(step).reversed(result) {
+            self.submitter.give_back(txn.addresses[step].clone(), op).await;
+        }
+    }
+
+    /// Submits one step of a call.
+    async fn submit(&self, txn: &PendingTxn, step: usize) -> Result<OpResult, StoreError> {
+        let (address, op) = (&txn.addresses[step], txn.op(step));
+        if op.is_noop() {
+            let items = &self.submitter.items;
+            let queue = items.shards.first(address);
+            if queue.state.try_lock().is_ok_and(|state| state.image().is_some()) {
+                queue.note_use(items.now());
             }
             return Ok(OpResult::Done(StepOutcome::Settled));
         }
-        self.route(address, errand).await
+        self.submitter.submit(address, op).await
+    }
+
+    /// Undoes a call that was applied and whose caller is gone.
+    pub(crate) fn undo(&self, call: &OwnedTransaction, outcome: &TxnOutcome) {
+        let TxnOutcome::Done(done) = outcome else { return };
+        let Some(mut undo) = call.clone().undo(done) else { return };
+        undo.id = Some(unique_id());
+        if let Some(id) = call.id {
+            self.calls.forget(id);
+        }
+        let undo = Arc::new(undo);
+        for step in 0..undo.steps().count() {
+            let op = ItemOp::new(Arc::clone(&undo), step, UsageMode::undo(undo.is_metered()));
+            if let Ok(address) = Address::of(&op.step().place) {
+                self.submitter.items.jobs.give_back(address, op);
+            }
+        }
     }
 }
 
 impl PendingTxn {
-    pub(super) fn errand(&self, step: usize) -> ItemOp {
+    pub(super) fn op(&self, step: usize) -> ItemOp {
         let metering = if self.call.is_metered() { UsageMode::On } else { UsageMode::Off };
-        ItemOp { call: Arc::clone(&self.call), step, shards: 1, metering }
+        ItemOp::new(Arc::clone(&self.call), step, metering)
     }
 }
 
-/// The addresses of the steps.
-fn check(call: &Transaction<'_>, writes: &[Write]) -> Result<Vec<Address>, StoreError> {
-    check_writes(writes)?;
-    if call.metered && call.steps.iter().any(|step| step.place.key.pair().is_none()) {
-        return Err(StoreError::BadCall("a metered key has two parts, the entity and the resource".into()));
+/// Returns the outcome of a call of one step.
+fn single(result: OpResult) -> TxnOutcome {
+    match result {
+        OpResult::Done(done) => TxnOutcome::Done(vec![done]),
+        OpResult::Denied(denial) => TxnOutcome::Denied(vec![*denial]),
+        OpResult::Stale | OpResult::Moved | OpResult::Whole => TxnOutcome::Stale(0),
     }
-    call.check_limits()?;
-    let mut seen = HashSet::new();
-    if !call.steps.iter().all(|step| seen.insert((step.place.namespace, step.place.key))) {
-        return Err(StoreError::BadCall("two steps name one bucket; make it one step".into()));
-    }
-    call.steps.iter().map(|step| Address::of(&step.place)).collect()
 }

@@ -1,4 +1,4 @@
-//! What steps would make of an item: worked out by the core, before anything is written.
+//! Drafts: an item after some steps, worked out by the core before anything is written.
 
 use std::sync::Arc;
 
@@ -9,22 +9,22 @@ use tollgate_store::{Op, Step, StepOutcome};
 
 use super::snapshot::ItemSnapshot;
 
-/// An item as it was seen, and as it will be.
+/// An item as it was read, and as it will be.
 pub(crate) struct ItemDraft {
-    /// As it was seen; `None` if there was no item.
+    /// The item as it was read; `None` if there was no item.
     pub(crate) before: Option<ItemSnapshot>,
-    /// As it will be.
+    /// The item as it will be.
     pub(crate) after: Option<ItemSnapshot>,
-    /// What each limit gains and loses, if that is all there is to say; `None` if more has changed.
+    /// What each limit gains and loses, if nothing else changes; `None` if more does.
     pub(crate) moves: Option<Vec<LimitDelta>>,
     pub(crate) is_changed: bool,
-    /// Corrections of usage of a bucket that is not there: by the name of the limit.
-    pub(crate) loose: Vec<(String, i64)>,
+    /// Corrections of the usage of a bucket that is gone, by the name of the limit.
+    pub(crate) corrections: Vec<(String, i64)>,
     /// Whose calls are corrected.
-    pub(crate) loose_of: Caller,
-    /// What the clock says.
+    pub(crate) corrections_of: Caller,
+    /// The time of the clock.
     pub(crate) now: Tick,
-    /// When it is done: a clock that steps back is not followed.
+    /// The time that the steps are applied at: a clock that steps back is not followed.
     pub(crate) time: Tick,
 }
 
@@ -42,20 +42,20 @@ impl LimitDelta {
     }
 }
 
-/// How a step counts as usage.
+/// How the usage of a step is counted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum UsageMode {
     /// Not at all.
     Off,
     On,
-    /// It undoes a take, which counted as an event and then no longer does.
+    /// As an undone take, which is no event any more.
     Undo,
-    /// As this says: what a process used of what it had taken ahead.
+    /// As this: what a process used of what it had taken ahead.
     Counted(Arc<UsageDelta>),
 }
 
 impl UsageMode {
-    /// What it says was used.
+    /// Returns the usage that overrides that of the step.
     fn counted(&self) -> UsageDelta {
         if let UsageMode::Counted(counted) = self {
             UsageDelta::clone(counted)
@@ -64,14 +64,14 @@ impl UsageMode {
         }
     }
 
-    /// For what undoes something that was metered or not.
+    /// Returns the mode of a step that undoes one that was metered or not.
     pub(crate) fn undo(is_metered: bool) -> UsageMode {
         if is_metered { UsageMode::Undo } else { UsageMode::Off }
     }
 }
 
 impl ItemDraft {
-    /// What was seen, at `now`, of an item that something was done to at `last`. One that has expired is full.
+    /// Returns a draft at `now` of an item that something was applied to at `last`. One that has expired is full.
     pub(crate) fn new(seen: Option<&ItemSnapshot>, last: Tick, now: Tick) -> ItemDraft {
         let time = now.max(last);
         let after = seen.cloned().map(|image| match image.has_expired(time) {
@@ -83,74 +83,74 @@ impl ItemDraft {
         let moves = after
             .as_ref()
             .filter(|_| is_live)
-            .map(|image| vec![LimitDelta::default(); image.kept.limits.len()]);
+            .map(|image| vec![LimitDelta::default(); image.stored.limits.len()]);
         ItemDraft {
             before: seen.cloned(),
             after,
             moves,
             is_changed: false,
-            loose: Vec::new(),
-            loose_of: Caller::Own,
+            corrections: Vec::new(),
+            corrections_of: Caller::Own,
             now,
             time,
         }
     }
 
-    /// Whether the bucket was used under limits of a later version than those of the step.
+    /// Returns whether the bucket was used under limits of a later version than those of the step.
     pub(crate) fn is_past(&self, step: &Step<'_>) -> bool {
-        self.after.as_ref().is_some_and(|image| image.kept.is_past(step.place.limits))
+        self.after.as_ref().is_some_and(|image| image.stored.is_past(step.place.limits))
     }
 
-    /// Whether what the step takes fits; other steps always do.
+    /// Returns whether what the step takes fits; other steps always do.
     pub(crate) fn fits(&mut self, step: &Step<'_>) -> bool {
         let Some(costs) = step.takes() else { return true };
         match &self.after {
-            Some(image) if image.kept.is_under(step.place.limits) => image.kept.fits(self.now, costs),
+            Some(image) if image.stored.is_under(step.place.limits) => image.stored.fits(self.now, costs),
             Some(image) => {
-                let mut kept = image.kept.clone();
-                kept.put_in_force(step.place.limits, self.now);
-                kept.fits(self.now, costs)
+                let mut stored = image.stored.clone();
+                stored.put_in_force(step.place.limits, self.now);
+                stored.fits(self.now, costs)
             }
             None => ItemSnapshot::fresh(step.place.limits, 0, 1)
-                .is_some_and(|image| image.kept.fits(self.now, costs)),
+                .is_some_and(|image| image.stored.fits(self.now, costs)),
         }
     }
 
-    /// Why what the step takes does not fit.
+    /// Returns the denial of a step that does not fit.
     pub(crate) fn denial(&self, step: &Step<'_>) -> Option<Denial> {
-        let mut kept = match &self.after {
-            Some(image) => image.kept.clone(),
-            None => ItemSnapshot::fresh(step.place.limits, 0, 1)?.kept,
+        let mut stored = match &self.after {
+            Some(image) => image.stored.clone(),
+            None => ItemSnapshot::fresh(step.place.limits, 0, 1)?.stored,
         };
-        kept.put_in_force(step.place.limits, self.now);
-        Some(kept.denial(self.now, step.takes()?))
+        stored.put_in_force(step.place.limits, self.now);
+        Some(stored.denial(self.now, step.takes()?))
     }
 
-    /// Puts the limits of a step that was denied in force, if they are to be all the same.
-    pub(crate) fn heed(&mut self, step: &Step<'_>) {
-        if self.after.as_ref().is_some_and(|image| image.kept.accepts_limits_of(step)) {
+    /// Puts the limits of a step that was denied in force, if they are accepted all the same.
+    pub(crate) fn accept_limits(&mut self, step: &Step<'_>) {
+        if self.after.as_ref().is_some_and(|image| image.stored.accepts_limits_of(step)) {
             self.put_in_force(step.place.limits);
         }
     }
 
     fn put_in_force(&mut self, limits: &Limits) {
         let Some(image) = &mut self.after else { return };
-        if image.kept.is_under(limits) {
-            if image.kept.version < limits.version() {
-                image.kept.version = limits.version();
+        if image.stored.is_under(limits) {
+            if image.stored.version < limits.version() {
+                image.stored.version = limits.version();
                 self.is_changed = true;
             }
             return;
         }
-        image.counters.adopt(&image.kept.limits, limits);
-        image.kept.put_in_force(limits, self.now);
+        image.counters.adopt(&image.stored.limits, limits);
+        image.stored.put_in_force(limits, self.now);
         image.whole = limits.clone();
         image.generation += 1;
         self.moves = None;
         self.is_changed = true;
     }
 
-    /// Does the step, which must fit if it takes.
+    /// Applies the step, which must fit if it takes.
     pub(crate) fn commit(&mut self, step: &Step<'_>, metering: &UsageMode) -> StepOutcome {
         if self.after.is_none() && step.creates() {
             self.create(step.place.limits);
@@ -163,21 +163,23 @@ impl ItemDraft {
             self.correct(step, metering);
             return step.commit(None, now);
         };
-        let was = image.kept.bucket.clone();
-        let done = step.commit(Some(&mut image.kept), now);
-        let says = moves_of(step, &image.kept.limits);
-        match (&says, &mut self.moves) {
-            (Some(says), Some(moves)) => moves.iter_mut().zip(says).for_each(|(sum, step)| sum.add(*step)),
+        let was = image.stored.bucket.clone();
+        let done = step.commit(Some(&mut image.stored), now);
+        let deltas = moves_of(step, &image.stored.limits);
+        match (&deltas, &mut self.moves) {
+            (Some(deltas), Some(moves)) => {
+                moves.iter_mut().zip(deltas).for_each(|(sum, step)| sum.add(*step))
+            }
             (None, moves) => *moves = None,
             (Some(_), None) => {}
         }
-        let is_nothing = match &says {
-            Some(says) => !says.iter().any(|says| says.is_any()),
-            None => image.kept.bucket == was,
+        let is_nothing = match &deltas {
+            Some(deltas) => !deltas.iter().any(|delta| delta.is_any()),
+            None => image.stored.bucket == was,
         };
-        // What is said to have changed nothing is not written, so time need not have passed for it either.
+        // A step that changes nothing is not written, so no time passes for the bucket either.
         if is_nothing && (*metering == UsageMode::Off || step.takes().is_none()) {
-            image.kept.bucket = was;
+            image.stored.bucket = was;
         } else {
             self.is_changed = true;
         }
@@ -186,21 +188,21 @@ impl ItemDraft {
         done
     }
 
-    /// Says until when it is kept.
+    /// Sets the expiry.
     fn last(&mut self, are_defaults: bool) {
         if let Some(image) = self.after.as_mut().filter(|_| self.is_changed) {
             image.ttl = image.lasts_until(are_defaults, self.time);
         }
     }
 
-    /// A bucket that is not there was full and is forgotten, but what was counted of it may be less than was said.
+    /// Corrects the usage of a bucket that is gone: it was full and is forgotten, but the usage that was counted stays.
     fn correct(&mut self, step: &Step<'_>, metering: &UsageMode) {
         let Op::Settle(usage) = &step.op else { return };
         if *metering == UsageMode::On {
-            self.loose_of = Caller::of(usage.reserved);
+            self.corrections_of = Caller::of(usage.reserved);
             let counted = step.place.limits.iter().zip(differences(usage));
             let counted = counted.filter(|(limit, amount)| !limit.is_resource() && *amount != 0);
-            self.loose.extend(counted.map(|(limit, amount)| (limit.name().to_string(), amount)));
+            self.corrections.extend(counted.map(|(limit, amount)| (limit.name().to_string(), amount)));
         }
     }
 
@@ -232,7 +234,7 @@ impl ItemDraft {
         if events == 0 && amounts.iter().all(|amount| *amount == 0) {
             return;
         }
-        let limits = image.kept.limits.clone();
+        let limits = image.stored.limits.clone();
         let at = if step.takes().is_some() { self.time } else { self.now };
         image.counters.open(&limits, at, caller);
         image.counters.events.total += events;
@@ -252,7 +254,7 @@ impl LimitDelta {
     }
 }
 
-/// What a step does to each limit in force, if it is that a meter gains or loses and nothing else.
+/// Returns what a step does to each limit in force; `None` if it is more than that meters gain or lose.
 fn moves_of(step: &Step<'_>, limits: &Limits) -> Option<Vec<LimitDelta>> {
     let mut moves = vec![LimitDelta::default(); limits.len()];
     match &step.op {
@@ -269,10 +271,10 @@ fn moves_of(step: &Step<'_>, limits: &Limits) -> Option<Vec<LimitDelta>> {
         }
         _ => return None,
     }
-    let is_said = |(limit, says): (&tollgate_core::Limit, &LimitDelta)| {
-        !says.is_any() || limit.meter().is_some() || limit.is_unbounded() && !limit.is_resource()
+    let is_relative = |(limit, delta): (&tollgate_core::Limit, &LimitDelta)| {
+        !delta.is_any() || limit.meter().is_some() || limit.is_unbounded() && !limit.is_resource()
     };
-    limits.iter().zip(&moves).all(is_said).then_some(moves)
+    limits.iter().zip(&moves).all(is_relative).then_some(moves)
 }
 
 fn pairs<'a>(reserved: &'a Costs, used: &'a [u64]) -> impl Iterator<Item = (u64, u64)> + 'a {

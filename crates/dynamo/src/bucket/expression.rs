@@ -1,4 +1,4 @@
-//! An update of an item with its condition, in the words of DynamoDB.
+//! Update expressions of DynamoDB with their conditions.
 
 use std::collections::HashMap;
 
@@ -46,7 +46,7 @@ impl Expression {
         self.removes.push(name);
     }
 
-    /// The attribute compares so with the value, such as `>=`.
+    /// Requires that the attribute compares so with the value, such as `>=`.
     pub(crate) fn require(&mut self, attribute: &str, comparison: &str, value: AttributeValue) {
         let (name, value) = (self.name(attribute), self.value(value));
         self.conditions.push(format!("{name}{comparison}{value}"));
@@ -57,7 +57,7 @@ impl Expression {
         self.conditions.push(format!("attribute_not_exists({name})"));
     }
 
-    /// The attribute is this, or absent for `None`.
+    /// Requires that the attribute is this, or absent for `None`.
     pub(crate) fn require_is(&mut self, attribute: &str, value: Option<AttributeValue>) {
         match value {
             Some(value) => self.require(attribute, "=", value),
@@ -65,13 +65,13 @@ impl Expression {
         }
     }
 
-    /// The attribute is a number that is this one when it is rounded down: the original writes some with decimals.
+    /// Requires that the attribute rounded down is this number: the original writes some with decimals.
     pub(crate) fn require_floor(&mut self, attribute: &str, floor: i128) {
         let condition = self.floor(attribute, floor);
         self.conditions.push(condition);
     }
 
-    /// The same of an attribute that counts from 0, which it need not be there for.
+    /// Requires that the attribute rounded down is this number; an absent one is 0.
     pub(crate) fn require_count(&mut self, attribute: &str, count: i128) {
         let mut condition = self.floor(attribute, count);
         if count == 0 {
@@ -87,7 +87,7 @@ impl Expression {
         format!("{name} BETWEEN {least} AND {most}")
     }
 
-    /// The attribute is below the value, or absent.
+    /// Requires that the attribute is below the value, or absent.
     pub(crate) fn require_below(&mut self, attribute: &str, value: AttributeValue) {
         let (name, value) = (self.name(attribute), self.value(value));
         self.conditions.push(format!("(attribute_not_exists({name}) OR {name}<{value})"));
@@ -104,7 +104,7 @@ impl Expression {
     }
 }
 
-/// The largest number with 18 decimals that is `floor` when it is rounded down.
+/// Returns the largest number with 18 decimals that is `floor` when it is rounded down.
 fn last_of(floor: i128) -> String {
     if floor < 0 { format!("-{}.{:018}", -(floor + 1), 1) } else { format!("{floor}.{}", "9".repeat(18)) }
 }

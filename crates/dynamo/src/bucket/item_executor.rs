@@ -1,118 +1,103 @@
-//! Executing operations on one bucket.
+//! Executing operations on one item: decide on what was last seen of it, and send one write for all of them.
 
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::Duration;
+use std::sync::Arc;
 
-use tollgate_store::{Op, OpId, Step, StepOutcome, StoreError};
+use tollgate_core::Tick;
+use tollgate_store::{Op, Step, StepOutcome, StoreError};
 
 use super::address::Address;
-use super::draft::{ItemDraft, UsageMode};
-use super::item_queue::{ItemOp, ItemQueue, ItemState, OpResult, UnknownWrite};
-use super::look::look;
-use super::send::{GivenUp, WriteResult};
+use super::background::BackgroundJobs;
+use super::draft::ItemDraft;
+use super::item_op::{ItemOp, OpResult};
+use super::item_queue::{ItemQueue, ItemState, UnknownWrite};
+use super::read::read_item;
+use super::send::{GivenUp, ItemWriter, WriteResult};
+use super::shard_map::ShardMap;
 use super::snapshot::ItemSnapshot;
-use crate::inner::DynamoInner;
-use crate::service::{Elapsed, Tried};
+use super::usage_writer::correct_usage;
+use crate::service::{Attempts, TableService};
 
-/// How often a write is made anew because another writer had written in between.
-const MISSES_MAX: u32 = 100;
+/// Executes operations on single items.
+pub(super) struct ItemExecutor {
+    pub(super) writer: ItemWriter,
+    pub(super) shards: ShardMap,
+    pub(super) jobs: Arc<BackgroundJobs>,
+}
 
-/// After how many misses to wait for a moment.
-const MISSES_AT_ONCE: u32 = 2;
+impl ItemExecutor {
+    pub(super) fn service(&self) -> &Arc<TableService> {
+        &self.writer.service
+    }
 
-/// How long to wait at most after a miss: the more clients write at once, the longer, until they come one after the
-/// other.
-const MISS_PAUSES: [Duration; 2] = [Duration::from_millis(4), Duration::from_millis(250)];
+    pub(super) fn now(&self) -> Tick {
+        self.writer.service.clock.now()
+    }
 
-impl DynamoInner {
-    /// Executes an operation, by the first caller that gets the lock: it and all that queued meanwhile, with one write.
-    pub(super) async fn go(
+    /// Submits an operation to the queue of an item. The first caller that gets the lock executes it and all that queued
+    /// meanwhile, with one write.
+    pub(super) async fn submit(
         &self,
         address: &Address,
         shard: u32,
-        errand: ItemOp,
+        op: ItemOp,
     ) -> Result<OpResult, StoreError> {
-        let lane = self.buckets.part_lane(address, shard);
-        let mut answered = lane.join(errand);
+        let queue = self.shards.queue(address, shard);
+        let mut answered = queue.join(op);
         loop {
-            let mut state = lane.state.lock().await;
+            let mut state = queue.state.lock().await;
             if let Ok(answer) = answered.try_recv() {
                 return answer;
             }
-            let requests = lane.next();
-            let errands: Vec<ItemOp> = requests.iter().map(|request| request.errand.clone()).collect();
-            match self.work(address, &lane, &mut state, &errands).await {
-                Ok(verdicts) => {
-                    requests
-                        .into_iter()
-                        .zip(verdicts)
-                        .for_each(|(request, verdict)| request.answer(Ok(verdict)));
+            let queued = queue.next();
+            let ops: Vec<ItemOp> = queued.iter().map(|queued| queued.op.clone()).collect();
+            match self.execute(address, &queue, &mut state, &ops).await {
+                Ok(results) => {
+                    let answers = queued.into_iter().zip(results);
+                    answers.for_each(|(queued, result)| queued.answer(Ok(result)));
                 }
-                Err(error) => requests.into_iter().for_each(|request| request.answer(Err(error.clone()))),
+                Err(error) => queued.into_iter().for_each(|queued| queued.answer(Err(error.clone()))),
             }
         }
     }
 
-    /// Executes operations on a bucket, in order, with one write.
-    pub(super) async fn work(
+    /// Executes operations on an item, in order, with one write.
+    async fn execute(
         &self,
         address: &Address,
-        lane: &ItemQueue,
+        queue: &ItemQueue,
         state: &mut ItemState,
-        errands: &[ItemOp],
+        ops: &[ItemOp],
     ) -> Result<Vec<OpResult>, StoreError> {
-        self.resolve_unknown(address, lane, state).await?;
-        let (watch, mut tried, mut misses) = (Elapsed::start(), Tried::default(), 0);
-        let mut has_looked = false;
+        self.resolve_unknown(address, queue, state).await?;
         state.doubt_absence();
+        let (mut attempts, mut is_current) = (Attempts::start(), false);
         loop {
             if !state.is_known() {
-                self.see(address, lane, state).await?;
-                has_looked = true;
+                self.read(address, queue, state).await?;
+                is_current = true;
             }
-            self.count_items(address, lane, state);
-            let now = self.service.clock.now();
-            let mut draft = ItemDraft::new(state.image(), lane.last(), now);
-            let act = |errand: &ItemOp| {
-                if let Some(done) = state.remembered(errand) {
-                    return OpResult::Done(done);
-                }
-                let elsewhere = self.is_redirected(lane, state.image(), errand);
-                elsewhere.unwrap_or_else(|| errand.act(&mut draft))
-            };
-            let verdicts: Vec<OpResult> = errands.iter().map(act).collect();
-            if !has_looked && !verdicts.iter().all(|verdict| self.is_fresh_enough(verdict, &draft, state)) {
+            self.note_shards(address, queue, state);
+            let (draft, results) = self.decide(queue, state, ops);
+            if !is_current && !results.iter().all(|result| self.is_fresh_enough(result, &draft, state)) {
                 state.forget();
                 continue;
             }
-            let is_used = draft.after.is_some() && verdicts.iter().any(OpResult::is_use);
             if !draft.is_changed {
-                if is_used {
-                    lane.saw(now);
-                }
-                self.count_unbucketed(address, &draft).await?;
-                return Ok(verdicts);
+                note_use(queue, &draft, &results);
+                correct_usage(&self.writer, address, &draft).await?;
+                return Ok(results);
             }
-            match self.send(address, &draft, watch, &mut tried).await {
+            match self.writer.send(address, &draft, &mut attempts).await {
                 Ok(WriteResult::Made(image)) => {
-                    state.saw(Some(*image), now);
-                    if is_used {
-                        lane.saw(now);
-                    }
-                    if state.is_hot() {
-                        state.cool();
-                        self.double_later(address);
-                    }
-                    if state.image().is_some_and(|image| !image.counters.aside.is_empty()) {
-                        self.write_usage_later(address, lane);
-                    }
-                    return Ok(verdicts);
+                    state.update(Some(*image), draft.now);
+                    note_use(queue, &draft, &results);
+                    self.follow_up(address, queue, state);
+                    return Ok(results);
                 }
                 Ok(WriteResult::Missed(image)) => {
-                    state.saw(image.map(|image| *image), now);
-                    has_looked = true;
-                    misses += 1;
-                    if self.pause_after(misses, watch).await? {
+                    state.update(image.map(|image| *image), draft.now);
+                    is_current = true;
+                    if self.service().pause_after_miss(&mut attempts).await? {
                         state.forget();
                     }
                 }
@@ -120,62 +105,83 @@ impl DynamoInner {
                     state.forget();
                     return Err(error);
                 }
-                Err(GivenUp::Unsure(seq, error)) => {
-                    let errands = errands.iter().cloned().zip(verdicts).collect();
-                    state.forget();
-                    state.unsure = Some(UnknownWrite { seq, errands, undone_by: None });
-                    self.find_out_later(address, lane.shard());
+                Err(GivenUp::Unknown(seq, error)) => {
+                    self.leave_unknown(
+                        address,
+                        queue,
+                        state,
+                        seq,
+                        ops.iter().cloned().zip(results).collect(),
+                    );
                     return Err(error);
                 }
             }
         }
     }
 
+    /// Decides all operations, in order, on what was last seen of the item.
+    fn decide(&self, queue: &ItemQueue, state: &ItemState, ops: &[ItemOp]) -> (ItemDraft, Vec<OpResult>) {
+        let mut draft = ItemDraft::new(state.image(), queue.last(), self.now());
+        let results = ops.iter().map(|op| {
+            let remembered = state.remembered(op).map(OpResult::Done);
+            let redirected = || self.redirected(queue, state.image(), op);
+            remembered.or_else(redirected).unwrap_or_else(|| op.apply(&mut draft))
+        });
+        let results = results.collect();
+        (draft, results)
+    }
+
+    /// Starts what a write makes necessary, in the background.
+    fn follow_up(&self, address: &Address, queue: &ItemQueue, state: &mut ItemState) {
+        if state.is_hot() {
+            state.cool();
+            self.jobs.double(address);
+        }
+        if state.image().is_some_and(|image| !image.counters.aside.is_empty()) {
+            self.jobs.write_usage(address, queue);
+        }
+    }
+
     /// Remembers in how many items the bucket was seen to be.
-    fn count_items(&self, address: &Address, lane: &ItemQueue, state: &ItemState) {
-        let first = self.buckets.lane(address);
+    fn note_shards(&self, address: &Address, queue: &ItemQueue, state: &ItemState) {
+        let first = self.shards.first(address);
         match state.image() {
             Some(image) => first.set_shards(image.shards),
             // Without this item there is no such bucket, and the caller that makes it makes all of it.
-            None if lane.shard() > 0 => {
+            None if queue.shard() > 0 => {
                 first.set_shards(1);
-                first.state.try_lock().into_iter().for_each(|mut state| state.forget());
+                if let Ok(mut state) = first.state.try_lock() {
+                    state.forget();
+                }
             }
             None => {}
         }
     }
 
-    /// Where an operation has to go instead, if this is not the place.
-    fn is_redirected(
-        &self,
-        lane: &ItemQueue,
-        image: Option<&ItemSnapshot>,
-        errand: &ItemOp,
-    ) -> Option<OpResult> {
+    /// Returns where an operation has to go instead, if it cannot be decided on this item.
+    fn redirected(&self, queue: &ItemQueue, image: Option<&ItemSnapshot>, op: &ItemOp) -> Option<OpResult> {
+        let step = op.step();
         let Some(image) = image else {
-            let is_new = lane.shard() == 0 && self.buckets.settings.shards_min > 1;
-            let creates = errand.with_step(|step| step.creates());
-            return match lane.shard() {
-                0 if is_new && creates => Some(OpResult::Whole),
+            let is_split = self.writer.settings.shards_min > 1;
+            return match queue.shard() {
+                0 if is_split && step.creates() => Some(OpResult::Whole),
                 0 => None,
                 _ => Some(OpResult::Moved),
             };
         };
-        if image.shards != errand.shards {
+        if image.shards != op.shards {
             return Some(OpResult::Moved);
         }
         // Other limits have to be put in force for all items, and what one cannot pay all of them owe.
-        let is_other = |step: &Step<'_>| step.takes().is_some() && !image.kept.is_under(step.place.limits);
-        let is_owed = |step: &Step<'_>| !self.can_pay(lane, image, step);
-        let is_about_all = image.shards > 1 && errand.with_step(|step| is_other(step) || is_owed(step));
+        let has_other_limits = || step.takes().is_some() && !image.stored.is_under(step.place.limits);
+        let is_about_all = image.shards > 1 && (has_other_limits() || !self.can_pay(queue, image, &step));
         is_about_all.then_some(OpResult::Whole)
     }
 
-    /// Whether an item has what a settlement charges beyond what was taken.
-    fn can_pay(&self, lane: &ItemQueue, image: &ItemSnapshot, step: &Step<'_>) -> bool {
+    /// Returns whether an item has what a settlement charges beyond what was taken.
+    fn can_pay(&self, queue: &ItemQueue, image: &ItemSnapshot, step: &Step<'_>) -> bool {
         let (Op::Settle(usage) | Op::SettleExisting(usage)) = &step.op else { return true };
-        let now = self.service.clock.now().max(lane.last());
-        let left = image.kept.bucket.peek(&image.kept.limits, now);
+        let left = image.stored.bucket.peek(&image.stored.limits, self.now().max(queue.last()));
         let charges = step.place.limits.iter().zip(usage.used).zip(usage.reserved.amounts());
         charges.filter(|((_, used), reserved)| used > reserved).all(|((limit, used), reserved)| {
             let status = left.iter().find(|status| status.limit().name() == limit.name());
@@ -183,43 +189,40 @@ impl DynamoInner {
         })
     }
 
-    /// Whether a verdict on what was seen some time ago still is one. A write checks that itself.
-    fn is_fresh_enough(&self, verdict: &OpResult, draft: &ItemDraft, state: &ItemState) -> bool {
-        match verdict {
-            OpResult::Denied(_) => draft.now.since(state.seen_at) < self.buckets.settings.refusal_kept,
+    /// Returns whether a result on what was seen some time ago still holds. A write checks that itself.
+    fn is_fresh_enough(&self, result: &OpResult, draft: &ItemDraft, state: &ItemState) -> bool {
+        match result {
+            OpResult::Denied(_) => draft.now.since(state.seen_at) < self.writer.settings.denial_cached,
             OpResult::Done(StepOutcome::Renewed(false)) => false,
             // Versions only grow.
             OpResult::Done(_) | OpResult::Stale | OpResult::Moved | OpResult::Whole => true,
         }
     }
 
-    /// Looks at the item.
-    pub(super) async fn see(
+    /// Reads the item.
+    pub(super) async fn read(
         &self,
         address: &Address,
-        lane: &ItemQueue,
+        queue: &ItemQueue,
         state: &mut ItemState,
     ) -> Result<(), StoreError> {
-        let image = look(&self.service, address, lane.shard()).await?;
-        state.saw(image, self.service.clock.now());
+        let image = read_item(self.service(), address, queue.shard()).await?;
+        state.update(image, self.now());
         Ok(())
     }
 
-    /// Lets the other writers of a bucket go first after so many misses. Answers whether time has passed: then the item must
-    /// be looked at again, because the others have written meanwhile, and the next write would miss as well.
-    pub(super) async fn pause_after(&self, misses: u32, watch: Elapsed) -> Result<bool, StoreError> {
-        if misses >= MISSES_MAX || watch.waited() > self.service.timeout {
-            let why = format!("others wrote to the same bucket {misses} times in a row; try again");
-            return Err(StoreError::Unavailable(watch.waited(), why));
-        }
-        if misses <= MISSES_AT_ONCE {
-            return Ok(false);
-        }
-        let share = f64::from(getrandom::u32().unwrap_or(u32::MAX / 2)) / f64::from(u32::MAX);
-        let [first, last] = MISS_PAUSES;
-        let longest = first.saturating_mul(1 << (misses - MISSES_AT_ONCE).min(16)).min(last);
-        tokio::time::sleep(longest.mul_f64(share)).await;
-        Ok(true)
+    /// Notes that it is unknown whether a write was made, and finds out in the background.
+    pub(super) fn leave_unknown(
+        &self,
+        address: &Address,
+        queue: &ItemQueue,
+        state: &mut ItemState,
+        seq: u64,
+        ops: Vec<(ItemOp, OpResult)>,
+    ) {
+        state.forget();
+        state.unknown = Some(UnknownWrite { seq, ops, undone_by: None });
+        self.jobs.resolve(address, queue.shard());
     }
 
     /// Finds out what came of a write whose answer was lost, before anything else is written. What it took is given
@@ -227,115 +230,58 @@ impl DynamoInner {
     pub(super) async fn resolve_unknown(
         &self,
         address: &Address,
-        lane: &ItemQueue,
+        queue: &ItemQueue,
         state: &mut ItemState,
     ) -> Result<(), StoreError> {
-        if state.unsure.is_none() {
+        if state.unknown.is_none() {
             return Ok(());
         }
-        self.see(address, lane, state).await?;
-        let (watch, mut tried, mut misses) = (Elapsed::start(), Tried::default(), 0);
+        self.read(address, queue, state).await?;
+        let mut attempts = Attempts::start();
         loop {
-            let last = state.image().and_then(|image| image.writers.get(&self.buckets.writer).copied());
-            let Some(unsure) = &state.unsure else { return Ok(()) };
-            let is_undone = unsure.undone_by.is_some() && last == unsure.undone_by;
+            let last = state.image().and_then(|image| self.writer.last_write(image));
+            let Some(unknown) = &state.unknown else { return Ok(()) };
+            let is_undone = unknown.undone_by.is_some() && last == unknown.undone_by;
             // Where it was not made, the next write has a larger number: from then on it cannot be.
-            if is_undone || last != Some(unsure.seq) {
-                state.unsure = None;
+            if is_undone || last != Some(unknown.seq) {
+                state.unknown = None;
                 return Ok(());
             }
-            let now = self.service.clock.now();
-            let mut draft = ItemDraft::new(state.image(), lane.last(), now);
-            for (errand, verdict) in &unsure.errands {
-                errand.reversed(verdict).into_iter().for_each(|undo| drop(undo.act(&mut draft)));
+            let mut draft = ItemDraft::new(state.image(), queue.last(), self.now());
+            for undo in unknown.ops.iter().filter_map(|(op, result)| op.reversed(result)) {
+                undo.apply(&mut draft);
             }
             if !draft.is_changed {
                 break;
             }
-            match self.send(address, &draft, watch, &mut tried).await {
+            match self.writer.send(address, &draft, &mut attempts).await {
                 Ok(WriteResult::Made(image)) => {
-                    state.saw(Some(*image), now);
+                    state.update(Some(*image), draft.now);
                     break;
                 }
                 Ok(WriteResult::Missed(image)) => {
-                    state.saw(image.map(|image| *image), now);
-                    misses += 1;
-                    if self.pause_after(misses, watch).await? {
-                        self.see(address, lane, state).await?;
+                    state.update(image.map(|image| *image), draft.now);
+                    if self.service().pause_after_miss(&mut attempts).await? {
+                        self.read(address, queue, state).await?;
                     }
                 }
                 Err(GivenUp::NotMade(error)) => return Err(error),
-                Err(GivenUp::Unsure(seq, error)) => {
-                    state.unsure.as_mut().into_iter().for_each(|unsure| unsure.undone_by = Some(seq));
+                Err(GivenUp::Unknown(seq, error)) => {
+                    if let Some(unknown) = &mut state.unknown {
+                        unknown.undone_by = Some(seq);
+                    }
                     return Err(error);
                 }
             }
         }
-        for (errand, verdict) in state.unsure.take().into_iter().flat_map(|unsure| unsure.errands) {
-            // What was taken was given back; what else was done stays done.
-            if let (OpResult::Done(done), None) = (&verdict, errand.reversed(&verdict)) {
-                state.remember(&errand, *done);
-            }
-        }
+        state.remember_unknown();
         Ok(())
     }
 }
 
-impl ItemOp {
-    /// Does it, if it can be done.
-    pub(super) fn act(&self, draft: &mut ItemDraft) -> OpResult {
-        self.with_step(|step| {
-            if step.takes().is_some() && draft.is_past(step) {
-                return OpResult::Stale;
-            }
-            if !draft.fits(step) {
-                let denial = draft.denial(step);
-                draft.heed(step);
-                return denial.map_or(OpResult::Stale, |denial| OpResult::Denied(Box::new(denial)));
-            }
-            OpResult::Done(draft.commit(step, &self.metering))
-        })
+/// Remembers when something was applied to an item.
+fn note_use(queue: &ItemQueue, draft: &ItemDraft, results: &[OpResult]) {
+    if draft.after.is_some() && results.iter().any(OpResult::is_use) {
+        queue.note_use(draft.now);
     }
-
-    /// The operation that gives back what this one took.
-    pub(super) fn reversed(&self, verdict: &OpResult) -> Option<ItemOp> {
-        let OpResult::Done(StepOutcome::Taken(taken)) = verdict else { return None };
-        let call = self.with_step(|step| {
-            let steps = [Step { place: step.place, op: step.op.clone() }];
-            let call = tollgate_store::Transaction {
-                id: None,
-                steps: &steps,
-                metered: self.metering != UsageMode::Off,
-            };
-            tollgate_store::OwnedTransaction::new(&call)
-        });
-        let mut call = call.undo(&[StepOutcome::Taken(*taken)])?;
-        // It is retried until there is an answer, and may have been done before.
-        call.id = Some(unique_id());
-        let metering = UsageMode::undo(self.metering != UsageMode::Off);
-        Some(ItemOp { call: call.into(), step: 0, shards: self.shards, metering })
-    }
-
-    pub(super) fn with_step<R>(&self, use_step: impl FnOnce(&Step<'_>) -> R) -> R {
-        let step = self.call.steps().nth(self.step).expect("an errand is about a step of its call");
-        use_step(&step)
-    }
-
-    /// Whether it changes nothing whatever the bucket is: what was used is what was taken.
-    pub(super) fn is_nothing(&self) -> bool {
-        self.with_step(|step| match &step.op {
-            Op::Settle(usage) | Op::SettleExisting(usage) => {
-                usage.used == usage.reserved.amounts() && !step.place.limits.have_resources()
-            }
-            _ => false,
-        })
-    }
-}
-
-/// An id for what is tried again and must be done once.
-pub(super) fn unique_id() -> OpId {
-    static COUNT: AtomicU64 = AtomicU64::new(0);
-    let high = getrandom::u64().unwrap_or_default();
-    // Without randomness the counter alone tells those of one process apart, which is where they are compared.
-    OpId(u128::from(high) << 64 | u128::from(COUNT.fetch_add(1, Ordering::Relaxed)))
 }

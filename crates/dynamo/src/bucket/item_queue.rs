@@ -1,32 +1,29 @@
-//! The queue of one bucket: one write at a time, and operations that come meanwhile go with the next.
+//! Queue of one item: one write at a time, and operations that come meanwhile go with the next.
 //!
-//! So an item can remember the last write of a process in one number, and know a write that comes twice from one that
-//! comes once. And a process in which many take from one bucket makes one write for all that came while it was making
-//! the last.
+//! So an item can remember the last write of a process in one number, and recognise a write that is sent twice. And a
+//! process in which many callers take from one bucket makes one write for all operations that came during the last.
 
 use std::collections::VecDeque;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 
-use tokio::sync::{Notify, oneshot};
-use tollgate_core::{Denial, MILLIS, Tick};
-use tollgate_store::prefetch::PrefetchBuffer;
-use tollgate_store::{Mutex, OpId, OwnedTransaction, StepOutcome, StoreError};
+use tokio::sync::oneshot;
+use tollgate_core::{MILLIS, Tick};
+use tollgate_store::{Mutex, OpId, StepOutcome, StoreError};
 
-use super::draft::UsageMode;
+use super::item_op::{ItemOp, OpResult};
 use super::snapshot::{ItemSnapshot, WCU_FULL};
 
 /// How many operations go with one write.
 const TOGETHER_MAX: usize = 64;
 
 /// How many steps are remembered whose callers got no answer.
-const UNHEARD_MAX: usize = 256;
+const UNANSWERED_MAX: usize = 256;
 
 /// The queue of one item of a bucket.
 #[derive(Default)]
 pub(crate) struct ItemQueue {
     shard: u32,
-    /// In how many items the bucket is, as far as is known; kept at the first. 0 counts as 1.
+    /// In how many items the bucket is, as far as is known; at the first item. 0 counts as 1.
     shards: AtomicU32,
     queue: Mutex<VecDeque<QueuedOp>>,
     pub(crate) state: tokio::sync::Mutex<ItemState>,
@@ -34,58 +31,23 @@ pub(crate) struct ItemQueue {
     seen: AtomicU64,
     /// Whether a background job is about to write down its usage.
     writes_usage: AtomicBool,
-    /// Detached calls that were not yet tried.
-    pub(crate) handed_over: Arc<PendingDetached>,
-    /// What this process holds ahead, at the first item.
-    pub(crate) stash: tokio::sync::Mutex<PrefetchBuffer>,
-    /// Whether a background task watches it, to give back what is held ahead.
-    pub(crate) is_watched: AtomicBool,
 }
 
-/// Detached calls that were not yet tried: a caller that asks after they were detached is answered after them.
-#[derive(Default)]
-pub(crate) struct PendingDetached {
-    count: AtomicUsize,
-    changed: Notify,
-}
-
-impl PendingDetached {
-    pub(crate) fn add(&self) {
-        self.count.fetch_add(1, Ordering::AcqRel);
-    }
-
-    pub(crate) fn remove(&self) {
-        if self.count.fetch_sub(1, Ordering::AcqRel) == 1 {
-            self.changed.notify_waiters();
-        }
-    }
-
-    /// Waits until all of them were tried.
-    pub(crate) async fn none(&self) {
-        while self.count.load(Ordering::Acquire) > 0 {
-            let changed = self.changed.notified();
-            if self.count.load(Ordering::Acquire) > 0 {
-                changed.await;
-            }
-        }
-    }
-}
-
-/// What is known of a bucket.
+/// What is known of an item.
 #[derive(Default)]
 pub(crate) struct ItemState {
     seen: LastSeen,
     /// When it was seen.
     pub(crate) seen_at: Tick,
     /// A write of which it is unknown whether it was made.
-    pub(crate) unsure: Option<UnknownWrite>,
-    /// Steps that were done though their callers got the answer that nothing is known, by the id of their call: should
-    /// they be asked for again, they are not done again.
-    done_unheard: VecDeque<(OpId, usize, StepOutcome)>,
+    pub(crate) unknown: Option<UnknownWrite>,
+    /// Steps that were applied though their callers got no answer, by the id of their call: if these are retried, they are
+    /// not applied again.
+    unanswered: VecDeque<(OpId, usize, StepOutcome)>,
     pressure: Pressure,
 }
 
-/// How many writes a second an item still bears: the hidden limit, counted by how often the item says it was written.
+/// How many writes a second an item still bears, by the revisions that were seen.
 #[derive(Default)]
 struct Pressure {
     revision: u64,
@@ -94,7 +56,7 @@ struct Pressure {
 }
 
 impl Pressure {
-    fn saw(&mut self, image: &mut ItemSnapshot, at: Tick) {
+    fn update(&mut self, image: &mut ItemSnapshot, at: Tick) {
         let writes = image.revision.saturating_sub(self.revision);
         let gained = at.since(self.at).as_micros().min(1_000_000) as i64;
         let left = self.left.map_or(WCU_FULL, |left| left.saturating_add(gained).min(WCU_FULL));
@@ -105,18 +67,18 @@ impl Pressure {
     }
 }
 
-/// What was last seen of a bucket.
+/// What was last seen of an item.
 #[derive(Default)]
 enum LastSeen {
     #[default]
     Nothing,
-    /// That there is no item. Others may make one at any time.
+    /// There is no item. Other clients may make one at any time.
     NoItem,
     Item(Box<ItemSnapshot>),
 }
 
 impl ItemState {
-    /// The item as it was last seen.
+    /// Returns the item as it was last seen.
     pub(crate) fn image(&self) -> Option<&ItemSnapshot> {
         match &self.seen {
             LastSeen::Item(image) => Some(image),
@@ -124,42 +86,50 @@ impl ItemState {
         }
     }
 
-    /// Whether it was looked whether there is an item.
+    /// Returns whether the item was read.
     pub(crate) fn is_known(&self) -> bool {
         !matches!(self.seen, LastSeen::Nothing)
     }
 
-    /// Notes what was seen: an item, or its absence.
-    pub(crate) fn saw(&mut self, image: Option<ItemSnapshot>, at: Tick) {
+    /// Replaces what is known: by an item, or by its absence.
+    pub(crate) fn update(&mut self, image: Option<ItemSnapshot>, at: Tick) {
         self.seen = image.map_or(LastSeen::NoItem, |mut image| {
-            self.pressure.saw(&mut image, at);
+            self.pressure.update(&mut image, at);
             LastSeen::Item(Box::new(image))
         });
         self.seen_at = at;
     }
 
     /// Remembers a step that was done without an answer to its caller.
-    pub(crate) fn remember(&mut self, errand: &ItemOp, done: StepOutcome) {
-        let Some(id) = errand.call.id else { return };
-        if self.done_unheard.len() >= UNHEARD_MAX {
-            self.done_unheard.pop_front();
+    pub(crate) fn remember(&mut self, op: &ItemOp, done: StepOutcome) {
+        let Some(id) = op.call.id else { return };
+        if self.unanswered.len() >= UNANSWERED_MAX {
+            self.unanswered.pop_front();
         }
-        self.done_unheard.push_back((id, errand.step, done));
+        self.unanswered.push_back((id, op.step_index(), done));
+    }
+
+    /// Remembers what a write did whose answer was lost. What it took was given back; what else it did stays done.
+    pub(crate) fn remember_unknown(&mut self) {
+        for (op, result) in self.unknown.take().into_iter().flat_map(|unknown| unknown.ops) {
+            if let (OpResult::Done(done), None) = (&result, op.reversed(&result)) {
+                self.remember(&op, *done);
+            }
+        }
     }
 
     /// Returns what came of an operation that was done without an answer to its caller.
-    pub(crate) fn remembered(&self, errand: &ItemOp) -> Option<StepOutcome> {
-        let is_it =
-            |(id, step, _): &&(OpId, usize, StepOutcome)| Some(*id) == errand.call.id && *step == errand.step;
-        self.done_unheard.iter().find(is_it).map(|(_, _, done)| *done)
+    pub(crate) fn remembered(&self, op: &ItemOp) -> Option<StepOutcome> {
+        let mut steps = self.unanswered.iter();
+        steps.find(|(id, step, _)| op.is_step(*id, *step)).map(|(_, _, done)| *done)
     }
 
-    /// Whether the item is written to more often than it bears.
+    /// Returns whether the item is written to more often than it bears.
     pub(crate) fn is_hot(&self) -> bool {
         self.pressure.left.is_some_and(|left| left <= 0)
     }
 
-    /// It was seen to, and the count begins anew.
+    /// Counts the writes of the item anew.
     pub(crate) fn cool(&mut self) {
         self.pressure = Pressure::default();
     }
@@ -168,7 +138,7 @@ impl ItemState {
         self.seen = LastSeen::Nothing;
     }
 
-    /// For a later operation: that there was no item says nothing any more.
+    /// Forgets that there was no item: a client may have made it since.
     pub(crate) fn doubt_absence(&mut self) {
         if matches!(self.seen, LastSeen::NoItem) {
             self.forget();
@@ -179,45 +149,15 @@ impl ItemState {
 /// A write of which it is unknown whether it was made.
 pub(crate) struct UnknownWrite {
     pub(crate) seq: u64,
-    /// What it would have done.
-    pub(crate) errands: Vec<(ItemOp, OpResult)>,
+    /// The operations in it, and what came of them if it was made.
+    pub(crate) ops: Vec<(ItemOp, OpResult)>,
     /// The write that undoes it, if it is unknown as well whether that was made.
     pub(crate) undone_by: Option<u64>,
 }
 
-/// One step for a bucket.
-#[derive(Clone)]
-pub(crate) struct ItemOp {
-    pub(crate) call: Arc<OwnedTransaction>,
-    /// Which of its steps.
-    pub(crate) step: usize,
-    /// In how many items it takes the bucket to be.
-    pub(crate) shards: u32,
-    pub(crate) metering: UsageMode,
-}
-
-/// What came of it.
-#[derive(Clone, Debug)]
-pub(crate) enum OpResult {
-    Done(StepOutcome),
-    Denied(Box<Denial>),
-    Stale,
-    /// The bucket is in another number of items.
-    Moved,
-    /// Only the whole bucket can decide.
-    Whole,
-}
-
-impl OpResult {
-    /// Whether time has passed for the bucket: a refusal leaves it as it was, and so does a renewal.
-    pub(crate) fn is_use(&self) -> bool {
-        matches!(self, OpResult::Done(done) if !matches!(done, StepOutcome::Renewed(_)))
-    }
-}
-
 /// An operation in the queue, and where its caller waits for the outcome.
 pub(crate) struct QueuedOp {
-    pub(crate) errand: ItemOp,
+    pub(crate) op: ItemOp,
     answer: oneshot::Sender<Result<OpResult, StoreError>>,
 }
 
@@ -238,17 +178,17 @@ impl ItemQueue {
         self.shards.store(shards, Ordering::Release);
     }
 
-    /// The latest time that something was applied at.
+    /// Returns the latest time that something was applied at.
     pub(crate) fn last(&self) -> Tick {
         Tick::from_micros(self.seen.load(Ordering::Acquire))
     }
 
-    /// Something was applied at `now`.
-    pub(crate) fn saw(&self, now: Tick) {
+    /// Remembers that something was applied at `now`.
+    pub(crate) fn note_use(&self, now: Tick) {
         self.seen.fetch_max(now.as_micros(), Ordering::AcqRel);
     }
 
-    /// Returns whether the caller is the one to write down its usage.
+    /// Returns whether the caller has to write down the usage, because no job does.
     pub(crate) fn begin_writing_usage(&self) -> bool {
         !self.writes_usage.swap(true, Ordering::AcqRel)
     }
@@ -257,23 +197,19 @@ impl ItemQueue {
         self.writes_usage.store(false, Ordering::Release);
     }
 
-    pub(crate) fn is_watched(&self) -> bool {
-        self.is_watched.load(Ordering::Acquire)
-    }
-
     /// Returns whether there is a write of which it is unknown whether it was made.
-    pub(crate) fn is_unsure(&self) -> bool {
-        self.state.try_lock().map_or(true, |state| state.unsure.is_some())
+    pub(crate) fn has_unknown_write(&self) -> bool {
+        self.state.try_lock().map_or(true, |state| state.unknown.is_some())
     }
 
-    /// Joins the queue for the next write, and returns where the answer will be.
-    pub(super) fn join(&self, errand: ItemOp) -> oneshot::Receiver<Result<OpResult, StoreError>> {
+    /// Joins the queue for the next write, and returns the receiver of the answer.
+    pub(super) fn join(&self, op: ItemOp) -> oneshot::Receiver<Result<OpResult, StoreError>> {
         let (answer, answered) = oneshot::channel();
-        self.queue.lock().push_back(QueuedOp { errand, answer });
+        self.queue.lock().push_back(QueuedOp { op, answer });
         answered
     }
 
-    /// The operations that go with the next write, in the order in which they came.
+    /// Returns the operations that go with the next write, in the order in which they came.
     pub(super) fn next(&self) -> Vec<QueuedOp> {
         let mut queue = self.queue.lock();
         let count = queue.len().min(TOGETHER_MAX);
@@ -282,8 +218,8 @@ impl ItemQueue {
 }
 
 impl QueuedOp {
-    /// Sends the outcome to the waiter. A caller that does not wait any more had the rest of its call undone.
-    pub(super) fn answer(self, verdict: Result<OpResult, StoreError>) {
-        let _ = self.answer.send(verdict);
+    /// Sends the outcome to the waiter. If the caller is gone, its call is undone elsewhere.
+    pub(super) fn answer(self, result: Result<OpResult, StoreError>) {
+        let _ = self.answer.send(result);
     }
 }

@@ -1,7 +1,7 @@
-//! The limits of a bucket, as attributes beside it.
+//! Encoding of the limits of a bucket as attributes.
 //!
-//! Those that the original knows, token buckets in the order of their names, are three numbers each, as it writes
-//! them. Any others are a text.
+//! Limits of the original, which are token buckets in the order of their names, are three numbers each, as it writes
+//! them. All others are one text.
 
 use std::time::Duration;
 
@@ -34,7 +34,7 @@ pub(crate) fn write(limits: &Limits, attributes: &mut Attributes) {
     }
 }
 
-/// The limits that the attributes say, at version `version`.
+/// Decodes limits, at version `version`.
 pub(crate) fn read(attributes: &Attributes, version: u64) -> Result<Limits, BadItem> {
     let limits = match read_text(attributes.get(TEXT)) {
         Some(said) => Limits::from_text(said, &|text| tollgate_calendar::parse(text).ok())

@@ -1,72 +1,90 @@
 //! Buckets: each an item of the table, or several.
+//!
+//! A call passes four stages: [`Dispatcher`] chooses how it is written, [`Submitter`] submits each of its operations to
+//! the queue of one item, [`ItemExecutor`](item_executor::ItemExecutor) executes the queued operations on a snapshot of
+//! the item, and [`ItemWriter`] sends the result in one request, with retries. What one item cannot decide goes to
+//! [`MergedExecutor`](merged::MergedExecutor), and what several items have to decide together to
+//! [`TransactionExecutor`](transact::TransactionExecutor).
 
 mod address;
 mod background;
+mod bucket_reader;
 mod counters;
+mod dedup;
 mod dispatch;
 mod draft;
 mod expression;
+mod index;
 mod item_executor;
+pub(crate) mod item_op;
 mod item_queue;
 mod limits;
-mod look;
 mod merged;
 mod parts;
-mod peek;
-mod prefetch;
+mod read;
 mod scope;
 mod send;
-pub(crate) mod shards;
+mod shard_map;
 mod snapshot;
 #[cfg(feature = "aggregate")]
 mod stream;
+mod submit;
 mod transact;
-mod usage;
+mod usage_reader;
+mod usage_writer;
 mod values;
-mod viewing;
 mod write;
 
-use std::collections::{HashMap, VecDeque};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::{Arc, Weak};
 
-use tollgate_core::{Span, Tick};
+use tollgate_core::{Limits, Span};
 use tollgate_store::prefetch::Prefetch;
 use tollgate_store::records::RecordsError;
 use tollgate_store::usage::UsageRetention;
-use tollgate_store::{Mutex, OpId, StepOutcome, StoreError};
-
-#[cfg(feature = "aggregate")]
-pub(crate) use stream::Seen;
+use tollgate_store::{OwnedTransaction, StoreError, TxnOutcome, WaitQueues};
 
 pub(crate) use address::Address;
-use item_queue::{ItemQueue, PendingDetached};
+use background::BackgroundJobs;
+use bucket_reader::BucketReader;
+use dispatch::Dispatcher;
+use item_executor::ItemExecutor;
+use send::ItemWriter;
+use shard_map::ShardMap;
+#[cfg(feature = "aggregate")]
+pub(crate) use stream::Seen;
+use submit::Submitter;
+use usage_reader::UsageReader;
+use usage_writer::UsageWriter;
 
-/// How many buckets a process remembers. Beyond that, unused ones are forgotten and read again when needed.
-const LANES_MAX: usize = 65_536;
+use crate::service::TableService;
 
-/// How many calls are remembered by their ids.
-const CALLS_MAX: usize = 8_192;
-
-/// An item that says what no item of ours says.
+/// An item that is not one of ours: why it cannot be read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct BadItem(pub(crate) String);
 
-/// What a process knows about the buckets of a table.
+/// The buckets of a table.
 pub(crate) struct Buckets {
-    lanes: Mutex<HashMap<(Address, u32), Arc<ItemQueue>>>,
-    calls: Mutex<CallTable>,
-    /// The attribute in which items remember the last write of this process.
-    writer: String,
-    seq: AtomicU64,
-    /// Whose turn it is among the items of buckets that are in several.
-    turn: AtomicU32,
-    /// Detached calls that were not yet tried, of any bucket.
-    handed_over: Arc<PendingDetached>,
-    pub(crate) settings: BucketSettings,
+    service: Arc<TableService>,
+    /// Where denied callers wait.
+    pub(crate) wait_queues: WaitQueues,
+    pub(crate) dispatcher: Dispatcher,
+    pub(crate) reader: Arc<BucketReader>,
+    pub(crate) usage_reader: UsageReader,
+    pub(crate) usage_writer: UsageWriter,
+    pub(crate) jobs: Arc<BackgroundJobs>,
+    submitter: Arc<Submitter>,
 }
 
 /// How a call that takes from several buckets, such as an entity's and its parent's, is written.
+///
+/// ```no_run
+/// # async fn open() -> Result<(), tollgate_dynamo::DynamoOpenError> {
+/// use tollgate_dynamo::{Chains, DynamoStore};
+///
+/// let store = DynamoStore::builder("limits").chains(Chains::Transaction).build().await?;
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Chains {
@@ -80,31 +98,31 @@ pub enum Chains {
     Transaction,
 }
 
-/// What may be chosen about buckets.
+/// Settings of buckets.
 #[derive(Clone, Debug)]
 pub(crate) struct BucketSettings {
-    /// For how long a refusal is believed.
-    pub(crate) refusal_kept: Span,
-    /// Whether writes may say what changes, rather than what will be.
+    /// For how long a denial is cached.
+    pub(crate) denial_cached: Span,
+    /// Whether writes may be relative: what changes, rather than what will be.
     pub(crate) fast_path: bool,
-    /// In how many items a new bucket is, and in how many it may come to be.
+    /// In how many items a new bucket is, and the most items of any bucket.
     pub(crate) shards_min: u32,
     pub(crate) shards_max: u32,
     /// How calls that take from several buckets are written.
     pub(crate) chains: Chains,
-    /// Whether, and how far, to take ahead.
+    /// Whether, and how far, to prefetch.
     pub(crate) prefetch: Option<Prefetch>,
-    /// How long usage is kept that is written down.
+    /// How long records of usage are kept.
     pub(crate) usage_retention: UsageRetention,
 }
 
 impl Default for BucketSettings {
     fn default() -> BucketSettings {
         BucketSettings {
-            refusal_kept: Span::from_secs(1),
+            denial_cached: Span::from_secs(1),
             fast_path: true,
             shards_min: 1,
-            shards_max: shards::SHARDS_MAX,
+            shards_max: item_op::SHARDS_MAX,
             chains: Chains::default(),
             prefetch: None,
             usage_retention: UsageRetention::default(),
@@ -112,98 +130,57 @@ impl Default for BucketSettings {
     }
 }
 
-#[derive(Default)]
-struct CallTable {
-    by_id: HashMap<OpId, Arc<CallProgressLock>>,
-    order: VecDeque<OpId>,
-}
-
-/// How far a call has come. Locked while it is being applied, so that it is not applied twice at once.
-pub(crate) type CallProgressLock = tokio::sync::Mutex<TxnProgress>;
-
-/// How far a call has come.
-#[derive(Default)]
-pub(crate) struct TxnProgress {
-    pub(crate) is_done: bool,
-    /// What came of each of its steps so far.
-    pub(crate) steps: Vec<Option<StepOutcome>>,
-}
-
 impl Buckets {
-    pub(crate) fn new(settings: BucketSettings) -> Result<Buckets, getrandom::Error> {
-        // As many as there may be writers to one item, and a chance of less than one in 10^9 that two of ten are one.
-        let writer = format!("w_{:07x}", getrandom::u32()? >> 4);
-        let (lanes, calls) = (Mutex::default(), Mutex::default());
-        Ok(Buckets {
-            lanes,
-            calls,
-            writer,
-            seq: AtomicU64::new(0),
-            turn: AtomicU32::new(0),
-            handed_over: Arc::default(),
-            settings,
-        })
+    pub(crate) fn new(
+        service: &Arc<TableService>,
+        settings: BucketSettings,
+    ) -> Result<Arc<Buckets>, getrandom::Error> {
+        let writer = ItemWriter::new(Arc::clone(service), settings)?;
+        Ok(Arc::new_cyclic(|this: &Weak<Buckets>| {
+            let jobs = Arc::new(BackgroundJobs::new(service.workers.handle().clone(), this.clone()));
+            let items = ItemExecutor { writer, shards: ShardMap::default(), jobs: Arc::clone(&jobs) };
+            let items = Arc::new(items);
+            let reader = Arc::new(BucketReader::new(Arc::clone(&items)));
+            let submitter = Submitter::new(items);
+            Buckets {
+                service: Arc::clone(service),
+                wait_queues: WaitQueues::default(),
+                dispatcher: Dispatcher::new(Arc::clone(&submitter), Arc::clone(&reader)),
+                usage_reader: UsageReader::new(Arc::clone(&submitter), Arc::clone(&reader)),
+                usage_writer: UsageWriter::new(Arc::clone(&submitter)),
+                reader,
+                jobs,
+                submitter,
+            }
+        }))
     }
 
-    /// The way to the first item of a bucket, which is mostly the only one.
-    fn lane(&self, address: &Address) -> Arc<ItemQueue> {
-        self.part_lane(address, 0)
+    /// Returns the most that may be held ahead of a bucket under these limits, of each; `None` if nothing is.
+    pub(crate) fn prefetch_bounds(&self, limits: &Limits) -> Option<Vec<u64>> {
+        self.submitter.prefetcher.bounds(limits)
     }
 
-    /// The way to an item of a bucket.
-    fn part_lane(&self, address: &Address, shard: u32) -> Arc<ItemQueue> {
-        let key = (address.clone(), shard);
-        let mut lanes = self.lanes.lock();
-        if let Some(lane) = lanes.get(&key) {
-            return Arc::clone(lane);
+    /// Notifies the waiters for what a call that was applied gave back.
+    pub(crate) fn notify_freed(&self, call: &OwnedTransaction, outcome: &TxnOutcome) {
+        if matches!(outcome, TxnOutcome::Done(_)) && !self.wait_queues.is_empty() {
+            call.with(|call| self.wait_queues.notify_freed(call));
         }
-        if lanes.len() >= LANES_MAX {
-            lanes.retain(|_, lane| Arc::strong_count(lane) > 1 || lane.is_unsure() || lane.is_watched());
-        }
-        Arc::clone(lanes.entry(key).or_insert_with(|| Arc::new(ItemQueue::new(shard))))
     }
 
-    /// The number of the next write: larger than any before, and than the time, so that it says when it was.
-    fn next_seq(&self, now: Tick) -> u64 {
-        let next = |last: u64| Some(last.saturating_add(1).max(now.as_micros()));
-        let last = self.seq.fetch_update(Ordering::AcqRel, Ordering::Acquire, next);
-        last.unwrap_or_default().saturating_add(1).max(now.as_micros())
+    /// Doubles the items of a bucket.
+    #[cfg(feature = "aggregate")]
+    pub(crate) async fn double(&self, address: &Address) -> Result<(), StoreError> {
+        self.submitter.merged.double(address).await
     }
 
-    /// A number unlike any other of this process.
-    pub(crate) fn count(&self) -> u64 {
-        self.next_seq(Tick::ZERO)
-    }
-
-    /// What came of the steps of a call so far.
-    fn progress(&self, id: OpId) -> Arc<CallProgressLock> {
-        let mut calls = self.calls.lock();
-        if let Some(progress) = calls.by_id.get(&id) {
-            return Arc::clone(progress);
-        }
-        if calls.order.len() >= CALLS_MAX
-            && let Some(oldest) = calls.order.pop_front()
-        {
-            calls.by_id.remove(&oldest);
-        }
-        let progress = Arc::<CallProgressLock>::default();
-        calls.by_id.insert(id, Arc::clone(&progress));
-        calls.order.push_back(id);
-        progress
-    }
-
-    /// Forgets a call that was undone, so that it may be made again.
-    fn forget_call(&self, id: OpId) {
-        self.calls.lock().by_id.remove(&id);
-    }
-
-    /// Forgets what is known of buckets that are deleted.
-    fn forget(&self, address: &Address) {
-        self.lanes.lock().retain(|(other, _), _| other != address);
+    /// Writes down the remaining usage of an item that is gone.
+    #[cfg(feature = "aggregate")]
+    pub(crate) async fn write_remains(&self, seen: &Seen, delivery: &str) -> Result<(), StoreError> {
+        stream::write_remains(&self.submitter.items.writer, seen, delivery).await
     }
 }
 
-/// What it is to a caller who had no tests.
+/// Converts the error of a call without tests of records.
 pub(crate) fn without_tests(error: RecordsError) -> StoreError {
     match error {
         RecordsError::Store(error) => error,

@@ -1,23 +1,26 @@
-//! A bucket that is in several items: put together, and shared out again.
+//! Buckets in several items: put together, and shared out again.
 
 use tollgate_core::{Bucket, Limits, MILLIS, Part, Tick};
 use tollgate_store::StoredBucket;
+use tollgate_store::usage::Caller;
 
 use super::counters::UsageCounters;
+use super::draft::ItemDraft;
 use super::snapshot::ItemSnapshot;
 
-/// The whole of a bucket, as if it were one item of which nothing was counted yet. Items that are missing are full.
+/// Returns the whole of a bucket, as if it were one item of which nothing was counted yet. Items that are missing are full.
 pub(super) fn merged(images: &[Option<ItemSnapshot>], last: Tick, now: Tick) -> Option<ItemSnapshot> {
     let first = images.iter().flatten().next()?;
     let (whole, shards) = (first.whole.clone(), images.len() as u32);
-    let version = images.iter().flatten().map(|image| image.kept.version).max().unwrap_or(0);
-    let time = images.iter().flatten().map(|image| image.kept.bucket.stamp()).fold(now.max(last), Tick::max);
+    let version = images.iter().flatten().map(|image| image.stored.version).max().unwrap_or(0);
+    let time =
+        images.iter().flatten().map(|image| image.stored.bucket.stamp()).fold(now.max(last), Tick::max);
     let fresh = |shard: usize| ItemSnapshot::fresh(&whole, shard as u32, shards);
     let mut sums: Vec<Part> = Vec::new();
     for (shard, image) in images.iter().enumerate() {
         let mut image = image.clone().or_else(|| fresh(shard))?;
-        image.kept.bucket.adopt(&image.kept.limits, &whole, time);
-        let parts = image.kept.bucket.parts(&whole);
+        image.stored.bucket.adopt(&image.stored.limits, &whole, time);
+        let parts = image.stored.bucket.parts(&whole);
         if sums.is_empty() {
             sums = parts;
         } else {
@@ -30,7 +33,7 @@ pub(super) fn merged(images: &[Option<ItemSnapshot>], last: Tick, now: Tick) -> 
     let bucket = Bucket::of_parts(&whole, time, &sums).ok()?;
     let image = ItemSnapshot::fresh(&whole, 0, 1)?;
     Some(ItemSnapshot {
-        kept: StoredBucket { limits: whole.clone(), version, bucket },
+        stored: StoredBucket { limits: whole.clone(), version, bucket },
         counters: UsageCounters::of(&whole),
         generation: first.generation,
         ..image
@@ -45,14 +48,14 @@ fn add(sum: &mut Part, part: &Part, unit: u64) {
     }
 }
 
-/// The states of the items that a bucket is shared out to, by how much each may have. `None` if it cannot be.
-pub(super) fn shared_out(kept: &StoredBucket, whole: &Limits, shards: u32) -> Option<Vec<StoredBucket>> {
+/// Returns the states of the items that a bucket is shared out to, by how much each may have. `None` if it cannot be.
+pub(super) fn shared_out(stored: &StoredBucket, whole: &Limits, shards: u32) -> Option<Vec<StoredBucket>> {
     if shards == 1 {
-        return Some(vec![kept.clone()]);
+        return Some(vec![stored.clone()]);
     }
     let shares: Vec<Limits> =
         (0..shards).map(|shard| whole.part(shard.into(), shards.into())).collect::<Option<_>>()?;
-    let parts = kept.bucket.parts(whole);
+    let parts = stored.bucket.parts(whole);
     let mut columns: Vec<Vec<Part>> = vec![Vec::new(); shares.len()];
     for (place, part) in parts.iter().enumerate() {
         let Part::Credit { millis, .. } = part else { return None };
@@ -62,15 +65,15 @@ pub(super) fn shared_out(kept: &StoredBucket, whole: &Limits, shards: u32) -> Op
             .zip(amounts)
             .for_each(|(column, millis)| column.push(Part::Credit { millis, rest: 0 }));
     }
-    let stamp = kept.bucket.stamp();
-    let kept = |(share, column): (&Limits, Vec<Part>)| {
+    let stamp = stored.bucket.stamp();
+    let stored = |(share, column): (&Limits, Vec<Part>)| {
         let bucket = Bucket::of_parts(share, stamp, &column).ok()?;
-        Some(StoredBucket { limits: share.clone(), version: kept.version, bucket })
+        Some(StoredBucket { limits: share.clone(), version: stored.version, bucket })
     };
-    shares.iter().zip(columns).map(kept).collect()
+    shares.iter().zip(columns).map(stored).collect()
 }
 
-/// Thousandths for each share, in proportion to what it may have; together they are all there is.
+/// Returns the thousandths of each share, in proportion to its capacity; their sum is `millis`.
 fn amounts(millis: i128, shares: &[Limits], place: usize) -> Vec<i128> {
     let capacities: Vec<i128> =
         shares.iter().map(|share| i128::from(share[place].capacity()) * MILLIS).collect();
@@ -86,6 +89,91 @@ fn amounts(millis: i128, shares: &[Limits], place: usize) -> Vec<i128> {
     amounts
 }
 
+/// Returns what becomes of each item when the whole becomes what the draft has it to be, shared out to `wanted` items.
+pub(super) fn drafts_of(images: &[Option<ItemSnapshot>], draft: &ItemDraft, wanted: u32) -> Vec<ItemDraft> {
+    let Some(after) = &draft.after else { return Vec::new() };
+    let shares = shards_for(&after.whole, wanted);
+    let stored =
+        shared_out(&after.stored, &after.whole, shares).unwrap_or_else(|| vec![after.stored.clone()]);
+    let shards = stored.len() as u32;
+    let mut drafts = Vec::new();
+    for (shard, stored) in stored.into_iter().enumerate() {
+        let before = images.get(shard).cloned().flatten();
+        let mut image = ItemSnapshot {
+            whole: after.whole.clone(),
+            shard: shard as u32,
+            shards,
+            ttl: None,
+            ..after.clone()
+        };
+        image.revision = before.as_ref().map_or(0, |before| before.revision);
+        image.generation = before.as_ref().map_or(0, |before| before.generation) + 1;
+        image.writers = before.as_ref().map(|before| before.writers.clone()).unwrap_or_default();
+        if let Some(before) = &before {
+            image.counters = before.counters.clone();
+            image.counters.adopt(&before.stored.limits, &stored.limits);
+        }
+        image.stored = stored;
+        if shard == 0 {
+            image.ttl = if shards == 1 { after.ttl } else { None };
+            if before.is_some() {
+                count(&mut image, after);
+                absorb(&mut image, images.get(shards as usize..).unwrap_or_default());
+            }
+        } else if before.is_none() {
+            // What the whole counts is counted at its first item.
+            image.counters = UsageCounters::of(&image.stored.limits);
+        }
+        drafts.push(draft_of(before, Some(image), draft));
+    }
+    for gone in images.get(shards as usize..).unwrap_or_default().iter().flatten() {
+        drafts.push(draft_of(Some(gone.clone()), None, draft));
+    }
+    drafts
+}
+
+/// Returns the draft of one item that becomes `after`, or is deleted.
+fn draft_of(before: Option<ItemSnapshot>, after: Option<ItemSnapshot>, whole: &ItemDraft) -> ItemDraft {
+    ItemDraft {
+        before,
+        after,
+        moves: None,
+        is_changed: true,
+        corrections: Vec::new(),
+        corrections_of: Caller::Own,
+        now: whole.now,
+        time: whole.time,
+    }
+}
+
+/// Adds what was counted of the whole.
+fn count(image: &mut ItemSnapshot, whole: &ItemSnapshot) {
+    let limits = image.stored.limits.clone();
+    for (hour, aside) in whole.counters.unwritten(&whole.stored.limits) {
+        image.counters.open_hour(&limits, hour);
+        image.counters.events.total += i128::from(aside.events);
+        aside.amounts.iter().for_each(|(name, amount)| image.counters.add(&limits, name, *amount));
+    }
+}
+
+/// Takes over what items that are deleted have counted.
+fn absorb(image: &mut ItemSnapshot, gone: &[Option<ItemSnapshot>]) {
+    for other in gone.iter().flatten() {
+        for (hour, aside) in other.counters.unwritten(&other.stored.limits) {
+            let sum = image.counters.aside.entry(hour).or_default();
+            sum.events += aside.events;
+            for (name, amount) in aside.amounts {
+                *sum.amounts.entry(name).or_default() += amount;
+            }
+        }
+    }
+}
+
+/// Returns as many shares as are wanted, or one if the limits cannot be shared out.
+fn shards_for(limits: &Limits, wanted: u32) -> u32 {
+    if wanted > 1 && limits.part(u64::from(wanted) - 1, wanted.into()).is_none() { 1 } else { wanted.max(1) }
+}
+
 #[cfg(test)]
 mod tests {
     use tollgate_core::{Limit, Take, demand};
@@ -98,22 +186,22 @@ mod tests {
         let limits = limits.expect("they are valid");
         let now = Tick::from_secs(1_000);
         for (rpm, tpm) in [(0, 0), (1, 1), (999, 332), (1_000, 333)] {
-            let mut kept = StoredBucket::fresh(&limits);
+            let mut stored = StoredBucket::fresh(&limits);
             let costs = limits.costs(&demand! { rpm: rpm, tpm: tpm }).expect("it fits");
-            kept.bucket.take(&limits, now, &Take::of(&costs)).expect("it fits");
+            stored.bucket.take(&limits, now, &Take::of(&costs)).expect("it fits");
             for shards in [1, 2, 4, 8, 16, 32] {
-                let parts = shared_out(&kept, &limits, shards).expect("they are meters");
-                let image = |(shard, kept): (usize, StoredBucket)| {
+                let parts = shared_out(&stored, &limits, shards).expect("they are meters");
+                let image = |(shard, stored): (usize, StoredBucket)| {
                     let image = ItemSnapshot::fresh(&limits, shard as u32, shards).expect("it is a part");
-                    Some(ItemSnapshot { kept, ..image })
+                    Some(ItemSnapshot { stored, ..image })
                 };
                 let images: Vec<Option<ItemSnapshot>> = parts.into_iter().enumerate().map(image).collect();
                 let whole = merged(&images, now, now).expect("there are some");
-                let left = |kept: &StoredBucket| {
-                    let statuses = kept.bucket.peek(&kept.limits, now);
+                let left = |stored: &StoredBucket| {
+                    let statuses = stored.bucket.peek(&stored.limits, now);
                     statuses.iter().map(tollgate_core::Status::available).collect::<Vec<_>>()
                 };
-                assert_eq!(left(&whole.kept), left(&kept), "{shards} shards, {rpm} and {tpm} taken");
+                assert_eq!(left(&whole.stored), left(&stored), "{shards} shards, {rpm} and {tpm} taken");
             }
         }
     }
@@ -123,6 +211,6 @@ mod tests {
         let limits = Limits::new([Limit::per_minute("rpm", 1_000)]).expect("it is valid");
         let images = vec![ItemSnapshot::fresh(&limits, 0, 4), None, None, None];
         let whole = merged(&images, Tick::ZERO, Tick::from_secs(5)).expect("there is one");
-        assert_eq!(whole.kept.bucket.peek(&limits, Tick::from_secs(5))[0].available(), 1_000);
+        assert_eq!(whole.stored.bucket.peek(&limits, Tick::from_secs(5))[0].available(), 1_000);
     }
 }

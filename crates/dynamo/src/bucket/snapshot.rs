@@ -1,20 +1,20 @@
-//! One item of a bucket, as it was last seen.
+//! Snapshot of one item of a bucket.
 //!
 //! | attribute | meaning |
 //! |---|---|
-//! | `rf`, `ru` | as of when the states are: milliseconds, and microseconds beyond if any |
+//! | `rf`, `ru` | the time of the states: milliseconds, and microseconds beyond if any |
 //! | `b_{limit}_tk`, `_rm` | credit of a meter: thousandths, and what is left over of the next one if anything |
 //! | `b_{limit}_st` | state of any other limit |
-//! | `b_{limit}_tc`, `_tw` | thousandths used, net; and up to where they were written down as usage |
+//! | `b_{limit}_tc`, `_tw` | thousandths used, net; and how many of them were written down as usage |
 //! | `b_{limit}_cp`, `_ra`, `_rp`, or `lt` | the limits |
-//! | `en`, `ew` | takes, and up to where they were written down |
-//! | `uh`, `pu` | the hour that is counted, and what is put aside of others |
+//! | `en`, `ew` | takes, and how many of them were written down |
+//! | `uh`, `pu` | the hour that is counted, and the unwritten usage of others |
 //! | `shard_count` | how many items the bucket is in |
 //! | `cv`, `lg` | the version of the limits, and how often they were changed |
 //! | `rv` | how often the item was written |
 //! | `w_{writer}` | the last write of each writer, so that none counts twice |
 //! | `b_wcu_*` | how many writes a second the item still bears |
-//! | `ttl` | when it may be forgotten, in seconds |
+//! | `ttl` | when it expires, in seconds |
 
 use std::collections::BTreeMap;
 
@@ -28,8 +28,8 @@ use super::limits::{self, WCU};
 use super::values::{bytes, number, read_bytes, read_number, read_unsigned, text};
 use crate::service::Attributes;
 
-/// A bucket from defaults is kept for so many times as long as it takes to fill.
-const KEPT_FOR: u64 = 7;
+/// A bucket of default limits expires after so many times the time that it takes to fill.
+const LASTS_FILLS: u64 = 7;
 
 /// Writes that a partition bears in a second, in thousandths.
 pub(crate) const WCU_FULL: i64 = 1_000_000;
@@ -39,15 +39,15 @@ pub(crate) const WCU_FULL: i64 = 1_000_000;
 pub(crate) struct ItemSnapshot {
     /// The limits of the whole bucket.
     pub(crate) whole: Limits,
-    /// The states, under the part of the limits that this item keeps to.
-    pub(crate) kept: StoredBucket,
-    /// The thousandths of each meter as the item has them. `kept` may have less: the core counts whole units, and never
+    /// The states, under the item's part of the limits.
+    pub(crate) stored: StoredBucket,
+    /// The thousandths of each meter as the item has them. `stored` may have less: the core counts whole units, and never
     /// more than is full.
     pub(crate) credits: Vec<i128>,
     pub(crate) shard: u32,
     pub(crate) shards: u32,
-    /// How many the item says, if its limits cannot be shared out to so many: then it is all of the bucket.
-    pub(crate) said_shards: u32,
+    /// The attribute `shard_count`. If the limits cannot be shared out to so many, the item is all of the bucket.
+    pub(crate) shard_count: u32,
     pub(crate) revision: u64,
     pub(crate) generation: u64,
     pub(crate) counters: UsageCounters,
@@ -58,17 +58,17 @@ pub(crate) struct ItemSnapshot {
 }
 
 impl ItemSnapshot {
-    /// A bucket of which nothing was used, or one of `shards` parts of it; `None` if the limits cannot be shared out.
+    /// Returns a bucket of which nothing was used, or one of `shards` parts of it; `None` if the limits cannot be shared out.
     pub(crate) fn fresh(whole: &Limits, shard: u32, shards: u32) -> Option<ItemSnapshot> {
         let part = whole.part(shard.into(), shards.into())?;
-        let kept = StoredBucket::fresh(&part);
+        let stored = StoredBucket::fresh(&part);
         Some(ItemSnapshot {
             whole: whole.clone(),
-            credits: credits(&kept.bucket.parts(&part)),
-            kept,
+            credits: credits(&stored.bucket.parts(&part)),
+            stored,
             shard,
             shards,
-            said_shards: shards,
+            shard_count: shards,
             revision: 0,
             generation: 0,
             counters: UsageCounters::of(&part),
@@ -78,24 +78,25 @@ impl ItemSnapshot {
         })
     }
 
-    /// One of `shards` parts of a bucket, with nothing in it yet.
+    /// Returns one of `shards` parts of a bucket, with nothing in it yet.
     pub(crate) fn empty(of: &ItemSnapshot, shard: u32, shards: u32, now: Tick) -> Option<ItemSnapshot> {
         let mut image = ItemSnapshot::fresh(&of.whole, shard, shards)?;
-        let parts = image.kept.limits.iter().map(|_| Part::Credit { millis: 0, rest: 0 });
+        let parts = image.stored.limits.iter().map(|_| Part::Credit { millis: 0, rest: 0 });
         let parts: Vec<Part> = parts.collect();
-        image.kept.bucket = Bucket::of_parts(&image.kept.limits, now, &parts).ok()?;
-        image.kept.version = of.kept.version;
+        image.stored.bucket = Bucket::of_parts(&image.stored.limits, now, &parts).ok()?;
+        image.stored.version = of.stored.version;
         Some(image)
     }
 
     pub(crate) fn read(attributes: &Attributes) -> Result<ItemSnapshot, BadItem> {
         let get = |name: &str| read_unsigned(attributes.get(name));
-        let said = get("shard_count").and_then(|shards| u32::try_from(shards).ok()).unwrap_or(1).max(1);
+        let shard_count =
+            get("shard_count").and_then(|shards| u32::try_from(shards).ok()).unwrap_or(1).max(1);
         let shard = shard_of(attributes).unwrap_or(0);
         let version = get("cv").unwrap_or(0);
         let whole = limits::read(attributes, version)?;
-        let part = whole.part(shard.into(), said.into());
-        let shards = if part.is_some() { said } else { 1 };
+        let part = whole.part(shard.into(), shard_count.into());
+        let shards = if part.is_some() { shard_count } else { 1 };
         let part = part.unwrap_or_else(|| whole.clone());
         let stamp = get("rf").ok_or_else(|| BadItem("it has no number rf".into()))?;
         let stamp = Tick::from_micros(stamp.saturating_mul(1_000).saturating_add(get("ru").unwrap_or(0)));
@@ -118,12 +119,12 @@ impl ItemSnapshot {
         let counters = UsageCounters::read(&part, attributes);
         let writers = attributes.iter().filter(|(name, _)| name.starts_with("w_"));
         Ok(ItemSnapshot {
-            kept: StoredBucket { limits: part, version, bucket },
+            stored: StoredBucket { limits: part, version, bucket },
             credits,
             whole,
             shard,
             shards,
-            said_shards: said,
+            shard_count,
             revision: get("rv").unwrap_or(0),
             generation: get("lg").unwrap_or(0),
             counters,
@@ -137,16 +138,16 @@ impl ItemSnapshot {
         })
     }
 
-    /// Everything but its keys and its writers.
+    /// Encodes everything but its keys and its writers.
     pub(crate) fn attributes(&self) -> Attributes {
         let mut attributes = Attributes::new();
-        let stamp = self.kept.bucket.stamp().as_micros();
+        let stamp = self.stored.bucket.stamp().as_micros();
         let mut put = |name: String, value| attributes.insert(name, value);
         put("rf".into(), number(stamp / 1_000));
         if !stamp.is_multiple_of(1_000) {
             put("ru".into(), number(stamp % 1_000));
         }
-        for (limit, part) in self.kept.limits.iter().zip(self.kept.bucket.parts(&self.kept.limits)) {
+        for (limit, part) in self.stored.limits.iter().zip(self.stored.bucket.parts(&self.stored.limits)) {
             let name = |suffix: &str| format!("b_{}_{suffix}", limit.name());
             match part {
                 Part::Credit { millis, rest } => {
@@ -162,17 +163,17 @@ impl ItemSnapshot {
         }
         put("shard_count".into(), number(self.shards));
         put("rv".into(), number(self.revision));
-        let named = [("lg", self.generation), ("cv", self.kept.version), ("ttl", self.ttl.unwrap_or(0))];
+        let named = [("lg", self.generation), ("cv", self.stored.version), ("ttl", self.ttl.unwrap_or(0))];
         for (name, value) in named.into_iter().filter(|(_, value)| *value != 0) {
             put(name.into(), number(value));
         }
         put(format!("b_{WCU}_tk"), number(self.wcu));
         limits::write(&self.whole, &mut attributes);
-        self.counters.write(&self.kept.limits, &mut attributes);
+        self.counters.write(&self.stored.limits, &mut attributes);
         attributes
     }
 
-    /// What never changes: its keys, and what it is about.
+    /// Returns the attributes that never change: keys, entity and resource.
     pub(crate) fn keys(address: &Address, shard: u32) -> Attributes {
         let mut keys = key(address, shard);
         keys.extend(address.index_keys(shard).into_iter().map(|(name, key)| (name.to_owned(), text(key))));
@@ -185,38 +186,38 @@ impl ItemSnapshot {
         keys
     }
 
-    /// It as the item is once it was written: with the credit that the core has.
+    /// Returns the item once it was written: with the credit that the core has.
     pub(crate) fn written(mut self) -> ItemSnapshot {
-        self.credits = credits(&self.kept.bucket.parts(&self.kept.limits));
-        self.said_shards = self.shards;
+        self.credits = credits(&self.stored.bucket.parts(&self.stored.limits));
+        self.shard_count = self.shards;
         self
     }
 
-    /// Whether it may be forgotten at `now`, and counts as full.
+    /// Returns whether it has expired at `now`, and counts as full.
     pub(crate) fn has_expired(&self, now: Tick) -> bool {
         self.ttl.is_some_and(|ttl| ttl <= now.as_micros() / 1_000_000)
     }
 
-    /// It at `now`, when something was done to it at `last`; `None` if it has expired.
+    /// Returns the item at `now`, if something was applied to it at `last`; `None` if it has expired.
     pub(crate) fn live(self, last: Tick, now: Tick) -> Option<ItemSnapshot> {
         (!self.has_expired(now.max(last))).then(|| self.advanced(last))
     }
 
-    /// It as of `last`, if that is later.
+    /// Returns the item at `last`, if that is later.
     pub(crate) fn advanced(mut self, last: Tick) -> ItemSnapshot {
-        self.kept.bucket.advance(&self.kept.limits, last);
+        self.stored.bucket.advance(&self.stored.limits, last);
         self
     }
 
-    /// One that has expired: full, but what was used of it may not be written down yet.
+    /// Returns an expired item as it counts: full, but with usage that may not be written down yet.
     pub(crate) fn revived(mut self) -> ItemSnapshot {
-        self.kept.bucket = Bucket::fresh(&self.kept.limits, Tick::ZERO);
+        self.stored.bucket = Bucket::fresh(&self.stored.limits, Tick::ZERO);
         self.generation += 1;
         self
     }
 
-    /// Until when it is kept, if its limits are defaults: for some time longer than it takes to fill, and never while it
-    /// has anything to say. A bucket in several items is kept for good: they must be forgotten together or not at all.
+    /// Returns when it expires, if its limits are defaults: some time after it is full, and not while its state differs from a
+    /// new one. A bucket in several items does not expire: they must be forgotten together or not at all.
     pub(crate) fn lasts_until(&self, are_defaults: bool, now: Tick) -> Option<u64> {
         if !are_defaults || self.shards > 1 {
             return None;
@@ -227,9 +228,9 @@ impl ItemSnapshot {
                 u128::from(period) * u128::from(limit.capacity()) / u128::from(limit.amount().max(1));
             if limit.is_unbounded() { 0 } else { u64::try_from(micros).unwrap_or(u64::MAX) }
         };
-        let fill = self.kept.limits.iter().map(fill).max().unwrap_or(0);
-        let mut lasts = fill.saturating_mul(KEPT_FOR);
-        for status in self.kept.bucket.peek(&self.kept.limits, now) {
+        let fill = self.stored.limits.iter().map(fill).max().unwrap_or(0);
+        let mut lasts = fill.saturating_mul(LASTS_FILLS);
+        for status in self.stored.bucket.peek(&self.stored.limits, now) {
             match status.full() {
                 Ready::Now => {}
                 Ready::At(full) => lasts = lasts.max(full.since(now).as_micros().saturating_add(fill)),
@@ -241,7 +242,7 @@ impl ItemSnapshot {
     }
 }
 
-/// The key of an item.
+/// Returns the key of an item.
 pub(crate) fn key(address: &Address, shard: u32) -> Attributes {
     [("PK", address.partition(shard)), ("SK", STATE.to_owned())]
         .into_iter()
@@ -249,7 +250,7 @@ pub(crate) fn key(address: &Address, shard: u32) -> Attributes {
         .collect()
 }
 
-/// The thousandths of each meter; 0 for a part that is no meter.
+/// Returns the thousandths of each meter; 0 for a part that is no meter.
 fn credits(parts: &[Part]) -> Vec<i128> {
     let credit = |part: &Part| if let Part::Credit { millis, .. } = part { *millis } else { 0 };
     parts.iter().map(credit).collect()

@@ -1,30 +1,46 @@
-//! Several items in one transaction.
+//! Executing a call on several items in one transaction.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use aws_sdk_dynamodb::types::TransactWriteItem;
 use tokio::sync::MutexGuard;
+use tollgate_core::Denial;
 use tollgate_store::records::RecordsError;
 use tollgate_store::{StepOutcome, StoreError, TxnOutcome};
 
 use super::address::Address;
 use super::dispatch::PendingTxn;
 use super::draft::ItemDraft;
-use super::item_queue::{ItemQueue, ItemState, OpResult, UnknownWrite};
-use super::look::look_at_all;
-use super::merged::MergedOp;
-use super::send::{GivenUp, WriteResult, predicted};
+use super::item_executor::ItemExecutor;
+use super::item_op::OpResult;
+use super::item_queue::{ItemQueue, ItemState};
+use super::read::{parse_item, read_items};
+use super::send::{GivenUp, TransactResult, WriteResult, predicted};
+use super::usage_writer::correct_usage;
 use super::write::{self, WriteStamp};
-use crate::inner::DynamoInner;
 use crate::records;
-use crate::service::{CallFailure, CancelReason, Elapsed, Tried};
+use crate::service::{Attempts, CancelReason};
 
-/// A bucket of a call that no other task in this process may write to meanwhile.
+/// Executes calls in one transaction each.
+pub(super) struct TransactionExecutor {
+    items: Arc<ItemExecutor>,
+}
+
+/// An item of a call that no other task in this process may write to meanwhile.
 struct LockedItem<'a> {
     address: &'a Address,
-    lane: &'a ItemQueue,
+    queue: &'a ItemQueue,
     state: MutexGuard<'a, ItemState>,
+}
+
+/// The parts of a transaction: items, then the checks of namespaces, then records.
+struct TransactParts<'a> {
+    parts: Vec<TransactWriteItem>,
+    /// Which of the locked items the first parts change.
+    changed: Vec<usize>,
+    /// The namespaces that must not be closed, because items in them are new.
+    namespaces: BTreeSet<&'a str>,
 }
 
 /// What came of a transaction.
@@ -34,275 +50,225 @@ enum TransactOutcome {
     Missed,
 }
 
-impl DynamoInner {
-    /// Applies a call to all its buckets and makes its writes in one go.
-    pub(super) async fn together(&self, trip: &PendingTxn) -> Result<TxnOutcome, RecordsError> {
-        let lanes: Vec<Arc<ItemQueue>> =
-            trip.addresses.iter().map(|address| self.buckets.lane(address)).collect();
-        let mut seats = self.sit(trip, &lanes).await?;
-        let (watch, mut tried, mut misses) = (Elapsed::start(), Tried::default(), 0);
-        let mut has_looked = false;
+impl TransactionExecutor {
+    pub(super) fn new(items: Arc<ItemExecutor>) -> TransactionExecutor {
+        TransactionExecutor { items }
+    }
+
+    /// Applies a call to all its buckets and makes its writes, or neither; `None` if one of them is in several items.
+    pub(super) async fn execute(&self, txn: &PendingTxn) -> Result<Option<TxnOutcome>, RecordsError> {
+        let queues: Vec<Arc<ItemQueue>> =
+            txn.addresses.iter().map(|address| self.items.shards.first(address)).collect();
+        let mut items = self.lock_all(txn, &queues).await?;
+        let (mut attempts, mut is_current) = (Attempts::start(), false);
         loop {
-            has_looked |= self.see_all(&mut seats).await?;
-            let is_shared = |seat: &LockedItem<'_>| match seat.state.image() {
-                Some(image) => image.shards > 1,
-                None => self.buckets.settings.shards_min > 1,
-            };
-            if seats.iter().any(is_shared) {
-                drop(seats);
-                return self.in_turn(trip).await;
+            is_current |= self.read_unknown(&mut items).await?;
+            if items.iter().any(|item| self.is_split(item)) {
+                return Ok(None);
             }
-            let now = self.service.clock.now();
-            let drafts = seats.iter().map(|seat| ItemDraft::new(seat.state.image(), seat.lane.last(), now));
+            let now = self.items.now();
+            let drafts = items.iter().map(|item| ItemDraft::new(item.state.image(), item.queue.last(), now));
             let mut drafts: Vec<ItemDraft> = drafts.collect();
-            if let Some(stale) = trip.stale(&drafts) {
-                return Ok(TxnOutcome::Stale(stale));
+            if let Some(stale) = txn.stale(&drafts) {
+                return Ok(Some(TxnOutcome::Stale(stale)));
             }
-            if !trip.fits(&mut drafts) {
-                let is_old = |seat: &LockedItem<'_>| {
-                    now.since(seat.state.seen_at) >= self.buckets.settings.refusal_kept
-                };
-                if !has_looked && seats.iter().any(is_old) {
-                    seats.iter_mut().for_each(|seat| seat.state.forget());
+            if !txn.fits(&mut drafts) {
+                let denial_cached = self.items.writer.settings.denial_cached;
+                let is_old = |item: &LockedItem<'_>| now.since(item.state.seen_at) >= denial_cached;
+                if !is_current && items.iter().any(is_old) {
+                    forget(&mut items);
                     continue;
                 }
-                return self.deny(trip, &mut seats, drafts, watch, &mut tried).await;
+                return self.deny(txn, &mut items, drafts, &mut attempts).await.map(Some);
             }
-            let done = trip.commit(&mut drafts);
-            // Whether a holder is gone is nothing that an old look can say.
-            if !has_looked && done.contains(&StepOutcome::Renewed(false)) {
-                seats.iter_mut().for_each(|seat| seat.state.forget());
+            let done = txn.commit(&mut drafts);
+            // Whether a holder is gone cannot be decided on an old snapshot.
+            if !is_current && done.contains(&StepOutcome::Renewed(false)) {
+                forget(&mut items);
                 continue;
             }
-            let sent = self.transact(trip, &mut seats, &drafts, &done, watch, &mut tried).await?;
-            if let TransactOutcome::Made = sent {
-                seats.iter().for_each(|seat| seat.lane.saw(now));
-                for (seat, draft) in seats.iter().zip(&drafts) {
-                    self.count_unbucketed(seat.address, draft).await?;
+            if let TransactOutcome::Made = self.send(txn, &mut items, &drafts, &done, &mut attempts).await? {
+                items.iter().for_each(|item| item.queue.note_use(now));
+                for (item, draft) in items.iter().zip(&drafts) {
+                    correct_usage(&self.items.writer, item.address, draft).await?;
                 }
-                return Ok(TxnOutcome::Done(done));
+                return Ok(Some(TxnOutcome::Done(done)));
             }
-            misses += 1;
-            if self.pause_after(misses, watch).await? {
-                seats.iter_mut().for_each(|seat| seat.state.forget());
+            if self.items.service().pause_after_miss(&mut attempts).await? {
+                forget(&mut items);
             }
         }
     }
 
-    /// Applies a call with buckets that are in several items: one after the other, and should one deny, those before get
-    /// back what was taken.
-    async fn in_turn(&self, trip: &PendingTxn) -> Result<TxnOutcome, RecordsError> {
-        if let ([address], [_, ..]) = (&*trip.addresses, &*trip.writes) {
-            return match self.whole(address, MergedOp::Do(&trip.errand(0), &trip.writes)).await? {
-                OpResult::Done(done) => Ok(TxnOutcome::Done(vec![done])),
-                OpResult::Denied(denial) => Ok(TxnOutcome::Denied(vec![*denial])),
-                OpResult::Stale | OpResult::Moved | OpResult::Whole => Ok(TxnOutcome::Stale(0)),
-            };
+    /// Returns whether a bucket is in several items, or will be once it is made.
+    fn is_split(&self, item: &LockedItem<'_>) -> bool {
+        match item.state.image() {
+            Some(image) => image.shards > 1,
+            None => self.items.writer.settings.shards_min > 1,
         }
-        if !trip.writes.is_empty() {
-            records::write(&self.service, &trip.writes).await?;
-        }
-        let mut verdicts: Vec<OpResult> = Vec::new();
-        for (index, address) in trip.addresses.iter().enumerate() {
-            match self.route(address, trip.errand(index)).await {
-                Ok(verdict @ OpResult::Done(_)) => verdicts.push(verdict),
-                stopped => {
-                    for (index, verdict) in verdicts.iter().enumerate() {
-                        if let Some(errand) = trip.errand(index).reversed(verdict) {
-                            self.give_back(trip.addresses[index].clone(), errand).await;
-                        }
-                    }
-                    return match stopped? {
-                        OpResult::Denied(_) => {
-                            Ok(TxnOutcome::Denied(self.ask(Arc::clone(&trip.call)).await?))
-                        }
-                        _ => Ok(TxnOutcome::Stale(index)),
-                    };
-                }
-            }
-        }
-        let done = verdicts
-            .iter()
-            .filter_map(|verdict| if let OpResult::Done(done) = verdict { Some(*done) } else { None });
-        Ok(TxnOutcome::Done(done.collect()))
     }
 
-    /// Waits until no other task in this process writes to the buckets. All tasks wait in the same order.
-    async fn sit<'a>(
+    /// Waits until no other task in this process writes to the items. All tasks wait in the same order.
+    async fn lock_all<'a>(
         &self,
-        trip: &'a PendingTxn,
-        lanes: &'a [Arc<ItemQueue>],
+        txn: &'a PendingTxn,
+        queues: &'a [Arc<ItemQueue>],
     ) -> Result<Vec<LockedItem<'a>>, StoreError> {
-        let mut order: Vec<usize> = (0..lanes.len()).collect();
+        let mut order: Vec<usize> = (0..queues.len()).collect();
         order.sort_by_key(|index| {
-            let address = &trip.addresses[*index];
+            let address = &txn.addresses[*index];
             (&*address.namespace, address.key.as_bytes())
         });
-        let mut seats: Vec<Option<LockedItem<'a>>> = lanes.iter().map(|_| None).collect();
+        let mut items: Vec<Option<LockedItem<'a>>> = queues.iter().map(|_| None).collect();
         for index in order {
-            let (address, lane) = (&trip.addresses[index], &*lanes[index]);
-            let mut state = lane.state.lock().await;
-            self.resolve_unknown(address, lane, &mut state).await?;
+            let (address, queue) = (&txn.addresses[index], &*queues[index]);
+            let mut state = queue.state.lock().await;
+            self.items.resolve_unknown(address, queue, &mut state).await?;
             state.doubt_absence();
-            seats[index] = Some(LockedItem { address, lane, state });
+            items[index] = Some(LockedItem { address, queue, state });
         }
-        Ok(seats.into_iter().flatten().collect())
+        Ok(items.into_iter().flatten().collect())
     }
 
-    /// Looks at all buckets that nothing is known of, in one go; whether that was all of them.
-    async fn see_all(&self, seats: &mut [LockedItem<'_>]) -> Result<bool, StoreError> {
-        let unknown: Vec<usize> = (0..seats.len()).filter(|index| !seats[*index].state.is_known()).collect();
+    /// Reads all items that nothing is known of, in one go; returns whether these were all.
+    async fn read_unknown(&self, items: &mut [LockedItem<'_>]) -> Result<bool, StoreError> {
+        let unknown: Vec<usize> = (0..items.len()).filter(|index| !items[*index].state.is_known()).collect();
         if unknown.is_empty() {
             return Ok(false);
         }
-        let items: Vec<(&Address, u32)> = unknown.iter().map(|index| (seats[*index].address, 0)).collect();
-        let images = look_at_all(&self.service, &items).await?;
-        let (now, is_all) = (self.service.clock.now(), unknown.len() == seats.len());
+        let keys: Vec<(&Address, u32)> = unknown.iter().map(|index| (items[*index].address, 0)).collect();
+        let images = read_items(self.items.service(), &keys).await?;
+        let (now, is_all) = (self.items.now(), unknown.len() == items.len());
         for (index, image) in unknown.into_iter().zip(images) {
-            seats[index].state.saw(image, now);
+            items[index].state.update(image, now);
         }
         Ok(is_all)
     }
 
-    /// The call is denied: says how all of its takes stand. Limits that are heeded all the same are put in force.
+    /// Returns the denials of all takes. Limits that are accepted all the same are put in force.
     async fn deny(
         &self,
-        trip: &PendingTxn,
-        seats: &mut [LockedItem<'_>],
+        txn: &PendingTxn,
+        items: &mut [LockedItem<'_>],
         mut drafts: Vec<ItemDraft>,
-        watch: Elapsed,
-        tried: &mut Tried,
+        attempts: &mut Attempts,
     ) -> Result<TxnOutcome, RecordsError> {
-        if let Some(failed) = records::failing(&self.service, &trip.writes).await? {
+        if let Some(failed) = records::failing(self.items.service(), &txn.writes).await? {
             return Err(RecordsError::Failed(failed));
         }
-        let denials = trip.denials(&drafts);
-        for ((step, draft), seat) in trip.call.steps().zip(&mut drafts).zip(seats) {
-            draft.heed(&step);
+        let denials = txn.denials(&drafts);
+        for ((step, draft), item) in txn.call.steps().zip(&mut drafts).zip(items) {
+            draft.accept_limits(&step);
             if !draft.is_changed {
                 continue;
             }
-            match self.send(seat.address, draft, watch, tried).await {
-                Ok(WriteResult::Made(image)) => seat.state.saw(Some(*image), draft.now),
-                Ok(WriteResult::Missed(image)) => seat.state.saw(image.map(|image| *image), draft.now),
-                Err(GivenUp::NotMade(error) | GivenUp::Unsure(_, error)) => {
-                    seat.state.forget();
-                    return Err(error.into());
+            match self.items.writer.send(item.address, draft, attempts).await {
+                Ok(WriteResult::Made(image)) => item.state.update(Some(*image), draft.now),
+                Ok(WriteResult::Missed(image)) => item.state.update(image.map(|image| *image), draft.now),
+                Err(given_up) => {
+                    item.state.forget();
+                    return Err(given_up.error().into());
                 }
             }
         }
         Ok(TxnOutcome::Denied(denials))
     }
 
-    async fn transact(
+    async fn send(
         &self,
-        trip: &PendingTxn,
-        seats: &mut [LockedItem<'_>],
+        txn: &PendingTxn,
+        items: &mut [LockedItem<'_>],
         drafts: &[ItemDraft],
         done: &[StepOutcome],
-        watch: Elapsed,
-        tried: &mut Tried,
+        attempts: &mut Attempts,
     ) -> Result<TransactOutcome, RecordsError> {
-        let now = self.service.clock.now();
-        let seq = self.buckets.next_seq(now);
-        let stroke = WriteStamp { writer: &self.buckets.writer, seq };
-        let changed: Vec<usize> = (0..drafts.len()).filter(|index| drafts[*index].is_changed).collect();
-        let mut items: Vec<TransactWriteItem> = Vec::new();
-        for index in &changed {
-            let (address, draft) = (seats[*index].address, &drafts[*index]);
-            items.push(self.update_item(address, 0, &write::expression(draft, address, &stroke, false)));
-        }
-        let is_new = |index: &&usize| drafts[**index].before.is_none();
-        let namespaces: BTreeSet<&str> =
-            changed.iter().filter(is_new).map(|index| &*seats[*index].address.namespace).collect();
-        items.extend(namespaces.iter().map(|namespace| self.open_check(namespace)));
-        let first_record = items.len();
-        items.extend(records::transact_items(&self.service, &trip.writes, now)?);
-        if items.is_empty() {
+        let now = self.items.now();
+        let stamp = self.items.writer.next_stamp(now);
+        let mut transact = self.parts(items, drafts, &stamp);
+        transact.parts.extend(records::transact_items(self.items.service(), &txn.writes, now)?);
+        if transact.parts.is_empty() {
             return Ok(TransactOutcome::Made);
         }
-        let (token, mut is_unsure) = (self.service.token(), false);
-        loop {
-            let write = self.service.client.transact_write_items().client_request_token(&token);
-            match self.service.try_once(write.set_transact_items(Some(items.clone())).send()).await {
-                Ok(_) => {
-                    for index in changed {
-                        seats[index].state.saw(Some(predicted(&drafts[index], &stroke)), drafts[index].now);
-                    }
-                    return Ok(TransactOutcome::Made);
+        let parts = std::mem::take(&mut transact.parts);
+        match self.items.writer.send_transaction(parts, &stamp, attempts).await {
+            Ok(TransactResult::Made) => {
+                for index in transact.changed {
+                    let draft = &drafts[index];
+                    items[index].state.update(Some(predicted(draft, &stamp)), draft.now);
                 }
-                Err(CallFailure::Trouble(trouble, _)) => {
-                    is_unsure |= trouble.may_be_applied();
-                    if let Err(failure) = self.service.pause(watch, tried, trouble).await {
-                        if is_unsure {
-                            self.leave_unsure(trip, seats, &changed, done, seq);
-                        }
-                        return Err(failure.store_error().into());
-                    }
+                Ok(TransactOutcome::Made)
+            }
+            Ok(TransactResult::Canceled(reasons)) => self.canceled(items, &transact, &stamp, reasons),
+            Err(GivenUp::NotMade(error)) => Err(error.into()),
+            Err(GivenUp::Unknown(seq, error)) => {
+                // Each item finds out by itself.
+                for index in transact.changed {
+                    let ops = vec![(txn.op(index), OpResult::Done(done[index]))];
+                    let LockedItem { address, queue, state } = &mut items[index];
+                    self.items.leave_unknown(address, queue, state, seq, ops);
                 }
-                Err(CallFailure::Canceled(reasons)) => {
-                    return self.missed_one(seats, &changed, &namespaces, first_record, &stroke, reasons);
-                }
-                Err(failure) => return Err(failure.store_error().into()),
+                Err(error.into())
             }
         }
     }
 
-    fn missed_one(
+    /// Returns the parts for the items that change.
+    fn parts<'a>(
         &self,
-        seats: &mut [LockedItem<'_>],
-        changed: &[usize],
-        namespaces: &BTreeSet<&str>,
-        first_record: usize,
-        stroke: &WriteStamp<'_>,
+        items: &[LockedItem<'a>],
+        drafts: &[ItemDraft],
+        stamp: &WriteStamp<'_>,
+    ) -> TransactParts<'a> {
+        let writer = &self.items.writer;
+        let changed: Vec<usize> = (0..drafts.len()).filter(|index| drafts[*index].is_changed).collect();
+        let (mut parts, mut namespaces) = (Vec::new(), BTreeSet::new());
+        for index in &changed {
+            let (address, draft) = (items[*index].address, &drafts[*index]);
+            parts.push(writer.update_item(address, 0, &write::expression(draft, address, stamp, false)));
+            if draft.before.is_none() {
+                namespaces.insert(&*address.namespace);
+            }
+        }
+        parts.extend(namespaces.iter().map(|namespace| writer.open_check(namespace)));
+        TransactParts { parts, changed, namespaces }
+    }
+
+    /// Learns from a canceled transaction what its items are.
+    fn canceled(
+        &self,
+        items: &mut [LockedItem<'_>],
+        transact: &TransactParts<'_>,
+        stamp: &WriteStamp<'_>,
         reasons: Vec<CancelReason>,
     ) -> Result<TransactOutcome, RecordsError> {
-        let (mut has_missed, mut was_made) = (false, false);
-        let mut failed = None;
-        for (place, reason) in reasons.into_iter().enumerate() {
+        let TransactParts { changed, namespaces, .. } = transact;
+        let (mut has_missed, mut was_made, mut failed) = (false, false, None);
+        for (part, reason) in reasons.into_iter().enumerate() {
             let CancelReason::Condition(old) = reason else { continue };
-            match changed.get(place) {
-                Some(index) => {
-                    let seat = &mut seats[*index];
-                    let image = old.map(|old| super::look::understand(seat.address, &old)).transpose()?;
-                    // An earlier try of the same transaction was made, and its answer lost.
-                    was_made |= image.as_ref().is_some_and(|image| stroke.is_of(image));
-                    seat.state.saw(image, self.service.clock.now());
-                    has_missed = true;
-                }
-                None if place < first_record => failed = failed.or(Some(Err(place - changed.len()))),
-                None => failed = failed.or(Some(Ok(place - first_record))),
-            }
+            let Some(index) = changed.get(part) else {
+                failed = failed.or(Some(part - changed.len()));
+                continue;
+            };
+            let item = &mut items[*index];
+            let image = old.map(|old| parse_item(item.address, &old)).transpose()?;
+            // An earlier attempt of the same transaction was made, and its answer lost.
+            was_made |= image.as_ref().is_some_and(|image| stamp.is_of(image));
+            item.state.update(image, self.items.now());
+            has_missed = true;
         }
         match failed {
             _ if was_made => Ok(TransactOutcome::Made),
-            _ if has_missed => Ok(TransactOutcome::Missed),
-            Some(Ok(record)) => Err(RecordsError::Failed(record)),
-            Some(Err(namespace)) => {
-                let name = namespaces.iter().nth(namespace).copied().unwrap_or_default();
-                Err(StoreError::NamespaceGone(name.to_owned()).into())
-            }
-            None => Ok(TransactOutcome::Missed),
+            Some(failed) if !has_missed => match namespaces.iter().nth(failed) {
+                Some(namespace) => Err(StoreError::NamespaceGone((*namespace).to_owned()).into()),
+                None => Err(RecordsError::Failed(failed - namespaces.len())),
+            },
+            _ => Ok(TransactOutcome::Missed),
         }
     }
+}
 
-    /// Notes that it is unknown whether the transaction was made; each bucket will find out by itself.
-    fn leave_unsure(
-        &self,
-        trip: &PendingTxn,
-        seats: &mut [LockedItem<'_>],
-        changed: &[usize],
-        done: &[StepOutcome],
-        seq: u64,
-    ) {
-        for index in changed {
-            let errands = vec![(trip.errand(*index), OpResult::Done(done[*index]))];
-            let state = &mut seats[*index].state;
-            state.forget();
-            state.unsure = Some(UnknownWrite { seq, errands, undone_by: None });
-            self.find_out_later(seats[*index].address, 0);
-        }
-    }
+fn forget(items: &mut [LockedItem<'_>]) {
+    items.iter_mut().for_each(|item| item.state.forget());
 }
 
 impl PendingTxn {
@@ -314,12 +280,12 @@ impl PendingTxn {
         self.call.steps().zip(drafts).all(|(step, draft)| draft.fits(&step))
     }
 
-    fn denials(&self, drafts: &[ItemDraft]) -> Vec<tollgate_core::Denial> {
+    fn denials(&self, drafts: &[ItemDraft]) -> Vec<Denial> {
         self.call.steps().zip(drafts).filter_map(|(step, draft)| draft.denial(&step)).collect()
     }
 
     fn commit(&self, drafts: &mut [ItemDraft]) -> Vec<StepOutcome> {
         let steps = self.call.steps().zip(drafts).enumerate();
-        steps.map(|(index, (step, draft))| draft.commit(&step, &self.errand(index).metering)).collect()
+        steps.map(|(index, (step, draft))| draft.commit(&step, &self.op(index).metering)).collect()
     }
 }

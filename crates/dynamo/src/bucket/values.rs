@@ -1,4 +1,4 @@
-//! Attributes of the table, read and made.
+//! Conversion of attribute values.
 
 use aws_sdk_dynamodb::primitives::Blob;
 use aws_sdk_dynamodb::types::AttributeValue;
@@ -15,7 +15,7 @@ pub(crate) fn bytes(bytes: Vec<u8>) -> AttributeValue {
     AttributeValue::B(Blob::new(bytes))
 }
 
-/// The whole number of an attribute. The original writes some as decimals: those are rounded down.
+/// Returns the number of an attribute, rounded down: the original writes some with decimals.
 pub(crate) fn read_number(value: Option<&AttributeValue>) -> Option<i128> {
     let AttributeValue::N(text) = value? else { return None };
     match text.parse() {

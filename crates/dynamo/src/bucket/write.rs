@@ -1,13 +1,12 @@
-//! How a draft is written: one update of one item.
+//! Writing a draft: one update of one item.
 //!
-//! Two kinds. An exact one says what the item will be, on condition that it is what was seen. A relative one says what
-//! each meter gains and loses, on condition that this is the same whatever the credit is just now: enough for what is
-//! taken, and not so much that it would have been full in between. So those who take from one bucket at once do not
-//! get in each other's way, and nothing is admitted that the core would not admit.
+//! There are two kinds. An exact update sets what the item will be, on condition that it is as it was read. A relative
+//! update adds what each meter gains and loses, on condition that this is right for the credit that the item has then:
+//! enough for what is taken, and not so much that it would have been full in between. So clients that take from one
+//! bucket at once do not conflict, and nothing is admitted that the core would not admit.
 //!
-//! Time: a relative write leaves the item as of when it was, and each reader counts the credit that is owed for the
-//! time since. Only where a meter has become full meanwhile must the time be moved, because what it would have gained
-//! beyond is lost.
+//! A relative update leaves the time of the item as it is, and each reader adds the credit for the time since. Only if a
+//! meter has become full meanwhile the time is moved, because what it would have gained beyond is lost.
 
 use tollgate_core::{Limit, MILLIS, Part, Rate};
 
@@ -18,13 +17,13 @@ use super::limits::WCU;
 use super::snapshot::ItemSnapshot;
 use super::values::number;
 
-/// How many other writers an item remembers before those are dropped that have not written for long.
+/// How many other writers an item remembers before those that have not written for long are dropped.
 const WRITERS_MAX: usize = 4;
 
-/// After how long a writer may be dropped: longer than any call is tried. In microseconds, as their numbers are.
+/// After how long a writer may be dropped: longer than any call is retried. In microseconds, as their numbers are.
 const WRITER_KEPT: u64 = 300_000_000;
 
-/// Who writes, and how often it has.
+/// The stamp of a write: the writer, and the number of the write.
 #[derive(Clone, Debug)]
 pub(crate) struct WriteStamp<'a> {
     /// The attribute of this writer.
@@ -34,17 +33,17 @@ pub(crate) struct WriteStamp<'a> {
 }
 
 impl WriteStamp<'_> {
-    /// Whether this is the last that its writer wrote to the item.
+    /// Returns whether this is the last write of its writer to the item.
     pub(crate) fn is_of(&self, image: &ItemSnapshot) -> bool {
         image.writers.get(self.writer) == Some(&self.seq)
     }
 }
 
-/// The update that makes of the item what the draft says.
+/// Returns the update that makes the item what the draft has it to be.
 pub(crate) fn expression(
     draft: &ItemDraft,
     address: &Address,
-    stroke: &WriteStamp<'_>,
+    stamp: &WriteStamp<'_>,
     may_be_relative: bool,
 ) -> Expression {
     let relative =
@@ -53,20 +52,20 @@ pub(crate) fn expression(
         (None, Some(after)) => create(after, address),
         _ => relative().unwrap_or_else(|| exact(draft)),
     };
-    stamp(&mut expression, draft.before.as_ref(), stroke);
+    add_stamp(&mut expression, draft.before.as_ref(), stamp);
     expression
 }
 
-/// Leaves the mark of the writer, on condition that no later one of its own is there.
-pub(crate) fn stamp(expression: &mut Expression, before: Option<&ItemSnapshot>, stroke: &WriteStamp<'_>) {
-    expression.set(stroke.writer, number(stroke.seq));
-    expression.require_below(stroke.writer, number(stroke.seq));
+/// Adds the stamp of the write, on condition that the item has no later one of the same writer.
+pub(crate) fn add_stamp(expression: &mut Expression, before: Option<&ItemSnapshot>, stamp: &WriteStamp<'_>) {
+    expression.set(stamp.writer, number(stamp.seq));
+    expression.require_below(stamp.writer, number(stamp.seq));
     let Some(before) = before.filter(|before| before.writers.len() > WRITERS_MAX) else { return };
-    let is_idle = |(name, seq): &(&String, &u64)| **seq + WRITER_KEPT < stroke.seq && *name != stroke.writer;
+    let is_idle = |(name, seq): &(&String, &u64)| **seq + WRITER_KEPT < stamp.seq && *name != stamp.writer;
     before.writers.iter().filter(is_idle).for_each(|(name, _)| expression.remove(name));
 }
 
-/// The update that makes an item.
+/// Returns the update that creates an item.
 pub(super) fn create(after: &ItemSnapshot, address: &Address) -> Expression {
     let mut expression = Expression::default();
     expression.require_absent("PK");
@@ -80,17 +79,17 @@ pub(super) fn create(after: &ItemSnapshot, address: &Address) -> Expression {
     expression
 }
 
-/// The item is what was seen.
+/// Requires that the item is as it was read.
 ///
-/// Writers of ours count `rv` up. Clients of the original do not, and their usual write moves `rf` neither: it adds to the
+/// Our writers increment `rv`. Clients of the original do not, and their usual write does not move `rf` either: it adds to the
 /// credit and to the count of each limit. So these are compared as well.
 pub(crate) fn require_seen(expression: &mut Expression, before: &ItemSnapshot) {
-    let stamp = before.kept.bucket.stamp().as_micros();
+    let stamp = before.stored.bucket.stamp().as_micros();
     let revision = (before.revision > 0).then(|| number(before.revision));
     expression.require_is("rv", revision);
     expression.require("rf", "=", number(stamp / 1_000));
     let counts = before.credits.iter().zip(&before.counters.used);
-    for (limit, (credit, used)) in before.kept.limits.iter().zip(counts) {
+    for (limit, (credit, used)) in before.stored.limits.iter().zip(counts) {
         if limit.meter().is_some() {
             expression.require_floor(&format!("b_{}_tk", limit.name()), *credit);
         }
@@ -107,15 +106,15 @@ fn exact(draft: &ItemDraft) -> Expression {
     let mut after = ItemSnapshot { revision: before.revision + 1, ..after.clone() };
     after.wcu = after.wcu.saturating_sub(MILLIS as i64);
     let (mut was, is) = (before.attributes(), after.attributes());
-    was.insert("shard_count".into(), number(before.said_shards));
+    was.insert("shard_count".into(), number(before.shard_count));
     for (limit, credit) in
-        before.kept.limits.iter().zip(&before.credits).filter(|(it, _)| it.meter().is_some())
+        before.stored.limits.iter().zip(&before.credits).filter(|(it, _)| it.meter().is_some())
     {
         was.insert(format!("b_{}_tk", limit.name()), number(credit));
     }
     was.keys().filter(|name| !is.contains_key(*name)).for_each(|name| expression.remove(name));
     for (name, value) in is {
-        // Written also where it is as before, if that is because it was not there before: then it has to be made.
+        // An item of the original may lack attributes that have the default value: these are written as well.
         if was.get(&name) != Some(&value) || before.revision == 0 {
             expression.set(&name, value);
         }
@@ -124,7 +123,7 @@ fn exact(draft: &ItemDraft) -> Expression {
     expression
 }
 
-/// A meter as it was seen, and what is known of it now.
+/// A meter as it was read, and its change.
 struct MeterDelta<'a> {
     limit: &'a Limit,
     rate: Rate,
@@ -132,8 +131,8 @@ struct MeterDelta<'a> {
     rest: i128,
     /// What it has gained since, in units of a thousandth.
     gained: i128,
-    says: LimitDelta,
-    /// Whether it may not owe anything: others would not know.
+    delta: LimitDelta,
+    /// Whether it may not go into debt, because the other items would not know.
     is_part: bool,
 }
 
@@ -142,7 +141,7 @@ impl MeterDelta<'_> {
         self.rate.unit.into()
     }
 
-    /// What is full, in units of a thousandth.
+    /// Returns the full credit, in units of a thousandth.
     fn full(&self) -> i128 {
         self.rate.full.saturating_mul(MILLIS)
     }
@@ -156,25 +155,25 @@ impl MeterDelta<'_> {
         i128::from(tokens) * MILLIS * self.unit()
     }
 
-    /// The least and the most thousandths that it may have for what is said to be right.
+    /// Returns the least and the most thousandths for which the relative update is right.
     fn bounds(&self) -> (Option<i128>, i128) {
         let owed = self.rest + self.gained;
-        let lost = self.says.taken.saturating_add(self.says.charged);
+        let lost = self.delta.taken.saturating_add(self.delta.charged);
         let is_bound =
-            (self.says.taken > 0 || self.is_part && self.says.charged > 0) && !self.limit.is_shadow();
+            (self.delta.taken > 0 || self.is_part && self.delta.charged > 0) && !self.limit.is_shadow();
         let least = is_bound.then(|| div_ceil(self.price(lost) - owed, self.unit()));
-        let most = (self.full() - owed - self.price(self.says.given_back)).div_euclid(self.unit());
+        let most = (self.full() - owed - self.price(self.delta.given_back)).div_euclid(self.unit());
         (least, most)
     }
 
-    /// The thousandths from which on it is full by now.
+    /// Returns the thousandths from which on it is full by now.
     fn full_from(&self) -> i128 {
         div_ceil(self.full() - self.rest - self.gained, self.unit())
     }
 
     fn change(&self) -> i128 {
         let sum = |tokens: u64| i128::from(tokens) * MILLIS;
-        sum(self.says.given_back) - sum(self.says.taken) - sum(self.says.charged)
+        sum(self.delta.given_back) - sum(self.delta.taken) - sum(self.delta.charged)
     }
 }
 
@@ -182,21 +181,21 @@ fn div_ceil(number: i128, by: i128) -> i128 {
     -(-number).div_euclid(by)
 }
 
-/// `None` if only an exact write can say it, or if it would not hold of what was seen.
+/// Returns the relative update; `None` if only an exact one is right, or if its condition does not hold for what was read.
 fn relative(draft: &ItemDraft, before: &ItemSnapshot) -> Option<Expression> {
     let (after, moves) = (draft.after.as_ref()?, draft.moves.as_ref()?);
     if before.revision == 0
-        || before.shards != before.said_shards
+        || before.shards != before.shard_count
         || !before.counters.is_written_like(&after.counters)
     {
         return None;
     }
-    let (kept, now) = (&before.kept, draft.time.max(before.kept.bucket.stamp()));
-    let elapsed = i128::from(now.since(kept.bucket.stamp()).as_micros());
-    let parts = kept.bucket.parts(&kept.limits);
+    let (stored, now) = (&before.stored, draft.time.max(before.stored.bucket.stamp()));
+    let elapsed = i128::from(now.since(stored.bucket.stamp()).as_micros());
+    let parts = stored.bucket.parts(&stored.limits);
     let mut gauges = Vec::new();
     let (mut has_others, is_part) = (false, before.shards > 1);
-    for ((limit, part), says) in kept.limits.iter().zip(parts).zip(moves) {
+    for ((limit, part), delta) in stored.limits.iter().zip(parts).zip(moves) {
         match (limit.meter(), part) {
             (Some(rate), Part::Credit { millis, rest }) => {
                 let gained = elapsed.checked_mul(rate.gain.into())?.checked_mul(MILLIS)?;
@@ -206,27 +205,27 @@ fn relative(draft: &ItemDraft, before: &ItemSnapshot) -> Option<Expression> {
                     millis,
                     rest: rest.into(),
                     gained,
-                    says: *says,
+                    delta: *delta,
                     is_part,
                 });
             }
             _ => has_others |= !limit.is_unbounded(),
         }
     }
-    let moves_time = gauges.iter().any(|gauge| gauge.says.is_any() && gauge.is_full());
+    let moves_time = gauges.iter().any(|gauge| gauge.delta.is_any() && gauge.is_full());
     if moves_time && has_others {
         return None;
     }
     let mut expression = Expression::default();
     for gauge in &gauges {
-        if moves_time || gauge.says.is_any() {
+        if moves_time || gauge.delta.is_any() {
             gauge.write(&mut expression, moves_time)?;
         }
     }
     let stamp = |micros: u64| {
         (number(micros / 1_000), (!micros.is_multiple_of(1_000)).then(|| number(micros % 1_000)))
     };
-    let (rf, ru) = stamp(kept.bucket.stamp().as_micros());
+    let (rf, ru) = stamp(stored.bucket.stamp().as_micros());
     expression.require("rf", "=", rf);
     expression.require_is("ru", ru.clone());
     expression.require_is("lg", (before.generation > 0).then(|| number(before.generation)));
@@ -245,13 +244,13 @@ fn relative(draft: &ItemDraft, before: &ItemSnapshot) -> Option<Expression> {
 }
 
 impl MeterDelta<'_> {
-    /// `None` if it does not hold of what was seen.
+    /// Adds the change of the meter; returns `None` if its condition does not hold for what was read.
     fn write(&self, expression: &mut Expression, moves_time: bool) -> Option<()> {
         let name = |suffix: &str| format!("b_{}_{suffix}", self.limit.name());
         let credit = name("tk");
         if moves_time && self.is_full() {
-            // What is given back to a full one is lost, but when in between it was full is unknown.
-            if self.says.given_back > 0 {
+            // What is given back to a full meter is lost, but when it became full in between is unknown.
+            if self.delta.given_back > 0 {
                 return None;
             }
             expression.require(&credit, ">=", number(self.full_from()));
@@ -288,8 +287,8 @@ fn count(expression: &mut Expression, before: &ItemSnapshot, after: &ItemSnapsho
     expression.add("rv", number(1));
     expression.add(&format!("b_{WCU}_tc"), number(MILLIS));
     expression.set(&format!("b_{WCU}_tk"), number(after.wcu.saturating_sub(MILLIS as i64)));
-    if before.kept.version != after.kept.version {
-        expression.set("cv", number(after.kept.version));
+    if before.stored.version != after.stored.version {
+        expression.set("cv", number(after.stored.version));
     }
     match (before.ttl, after.ttl) {
         (was, Some(is)) if was != Some(is) => expression.set("ttl", number(is)),
@@ -302,7 +301,7 @@ fn count(expression: &mut Expression, before: &ItemSnapshot, after: &ItemSnapsho
     if events != 0 {
         expression.add("en", number(events));
     }
-    for ((limit, was), is) in after.kept.limits.iter().zip(&was.used).zip(&is.used) {
+    for ((limit, was), is) in after.stored.limits.iter().zip(&was.used).zip(&is.used) {
         let used = is.total - was.total;
         if used != 0 {
             expression.add(&format!("b_{}_tc", limit.name()), number(used));
@@ -316,7 +315,7 @@ fn count(expression: &mut Expression, before: &ItemSnapshot, after: &ItemSnapsho
     }
 }
 
-/// The update that says that a bucket is in more items than before.
+/// Returns the update that raises the number of items of a bucket.
 pub(super) fn share_count(before: u32, after: u32) -> Expression {
     let mut expression = Expression::default();
     expression.require("shard_count", "=", number(before));

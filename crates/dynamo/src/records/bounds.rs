@@ -1,4 +1,4 @@
-//! What the service takes at most, said before it is asked.
+//! Bounds of the service, checked before a call.
 
 use aws_sdk_dynamodb::types::AttributeValue;
 use tollgate_store::StoreError;
@@ -19,7 +19,7 @@ const ITEM_BYTES_MAX: usize = 400 * 1_024;
 /// How large all items of a transaction may be.
 const TRANSACTION_BYTES_MAX: usize = 4 << 20;
 
-/// Whether writes fit the service.
+/// Checks that writes are within the bounds of the service.
 ///
 /// # Errors
 ///
@@ -43,7 +43,7 @@ pub(super) fn check_writes(writes: &[Write]) -> Result<(), StoreError> {
     Ok(())
 }
 
-/// Whether a key fits the service.
+/// Checks that a key is within the bounds of the service.
 ///
 /// # Errors
 ///
@@ -86,7 +86,7 @@ fn item_bytes(attributes: &Attributes) -> usize {
     attributes.iter().map(|(name, value)| name.len() + bytes(value)).sum()
 }
 
-/// The size of a value as the service counts it.
+/// Returns the size of a value as the service counts it.
 fn bytes(value: &AttributeValue) -> usize {
     match value {
         AttributeValue::S(text) => text.len(),

@@ -11,7 +11,7 @@ use super::expression::Words;
 use crate::attributes::{EXPIRES, attribute_of, expiry_attributes, namespace_attributes};
 use crate::table::{TTL, index_names};
 
-/// What becomes of a field.
+/// The net change of a field.
 #[derive(Clone, Debug, PartialEq)]
 enum Net {
     Set(Value),
@@ -21,7 +21,7 @@ enum Net {
     Exclude(BTreeSet<String>),
 }
 
-/// The update that changes make to a record, which has its key and namespace in any case.
+/// Returns the update of a record by changes, which sets its key and namespace in any case.
 ///
 /// # Errors
 ///
@@ -56,7 +56,7 @@ fn set(members: BTreeSet<String>) -> AttributeValue {
     AttributeValue::Ss(members.into_iter().collect())
 }
 
-/// What becomes of each field, with several changes to one of them made one: the service accepts no two.
+/// Returns the net change of each field: the service accepts one change of a field.
 fn nets(changes: &[Change]) -> Result<BTreeMap<&str, Net>, StoreError> {
     let mut nets: BTreeMap<&str, Net> = BTreeMap::new();
     for change in changes {
@@ -77,12 +77,12 @@ fn nets(changes: &[Change]) -> Result<BTreeMap<&str, Net>, StoreError> {
     Ok(nets)
 }
 
-/// One change after another.
+/// Returns the net of one change after another.
 fn then(first: Net, next: Net, field: &str, change: &Change) -> Result<Net, StoreError> {
     Ok(match (first, next) {
         (_, Net::Set(value)) => Net::Set(value),
         (_, Net::Remove) => Net::Remove,
-        // What is there is known, so what becomes of it is, too.
+        // The value is known, so the next one is, too.
         (Net::Set(value), _) => known(Some(value), field, change),
         (Net::Remove, _) => known(None, field, change),
         (Net::Add(one), Net::Add(two)) => Net::Add(one.saturating_add(two)),
@@ -103,7 +103,7 @@ fn known(value: Option<Value>, field: &str, change: &Change) -> Net {
     applied.and_then(|mut item| item.fields.remove(field)).map_or(Net::Remove, Net::Set)
 }
 
-/// The last that is said of each place.
+/// Returns the last change of each index key.
 fn places(changes: &[Change]) -> BTreeMap<Index, Option<&ItemKey>> {
     fn said(change: &Change) -> Option<(Index, Option<&ItemKey>)> {
         match change {
@@ -115,7 +115,7 @@ fn places(changes: &[Change]) -> BTreeMap<Index, Option<&ItemKey>> {
     changes.iter().filter_map(said).collect()
 }
 
-/// The last that is said of the expiry, if anything is.
+/// Returns the last change of the expiry, if there is one.
 fn expiry(changes: &[Change]) -> Option<Option<Tick>> {
     changes.iter().rev().find_map(|change| match change {
         Change::Expire(expires) => Some(*expires),

@@ -1,4 +1,4 @@
-//! Expressions, and the names and values they speak of.
+//! Expressions, with the placeholders of their names and values.
 
 use std::collections::HashMap;
 
@@ -9,7 +9,7 @@ use tollgate_store::records::{Test, Value};
 use crate::attributes::{EXPIRES, attribute_name, attribute_of};
 use crate::table::{PARTITION, TTL};
 
-/// The names and values of an expression. None is written into it, so that any text can be one.
+/// The names and values of an expression. The expression has placeholders for them, so that any text is allowed.
 #[derive(Debug, Default)]
 pub(super) struct Words {
     names: HashMap<String, String>,
@@ -17,7 +17,7 @@ pub(super) struct Words {
 }
 
 impl Words {
-    /// How an attribute is called in the expression.
+    /// Returns the placeholder of an attribute.
     pub(super) fn name(&mut self, attribute: &str) -> String {
         let known = self.names.iter().find(|(_, name)| *name == attribute).map(|(word, _)| word.clone());
         known.unwrap_or_else(|| {
@@ -27,12 +27,12 @@ impl Words {
         })
     }
 
-    /// How a field is called in the expression.
+    /// Returns the placeholder of a field.
     pub(super) fn field(&mut self, field: &str) -> String {
         self.name(&attribute_name(field))
     }
 
-    /// How a value is called in the expression.
+    /// Returns the placeholder of a value.
     pub(super) fn value(&mut self, value: AttributeValue) -> String {
         let word = format!(":{}", self.values.len());
         self.values.insert(word.clone(), value);
@@ -47,12 +47,12 @@ impl Words {
         (!self.values.is_empty()).then(|| self.values.clone())
     }
 
-    /// There, expired or not.
+    /// Returns the condition that the record exists, expired or not.
     fn is_there(&mut self) -> String {
         format!("attribute_exists({})", self.name(PARTITION))
     }
 
-    /// Not expired; also holds of what is not there.
+    /// Returns the condition that the record has not expired; holds without a record.
     pub(super) fn has_not_expired(&mut self, now: Tick) -> String {
         let (ttl, exact) = (self.name(TTL), self.name(EXPIRES));
         let micros = now.as_micros();
@@ -64,19 +64,19 @@ impl Words {
         )
     }
 
-    /// A condition that always holds.
+    /// Returns a condition that always holds.
     pub(super) fn anything(&mut self) -> String {
         let there = self.is_there();
         format!("{there} OR NOT {there}")
     }
 
-    /// There and not expired.
+    /// Returns the condition that the record exists and has not expired.
     pub(super) fn is_live(&mut self, now: Tick) -> String {
         format!("({} AND {})", self.is_there(), self.has_not_expired(now))
     }
 }
 
-/// The condition that the tests hold at `now`; `None` if there are none.
+/// Returns the condition that the tests hold at `now`; `None` if there are none.
 pub(super) fn condition(words: &mut Words, tests: &[Test], now: Tick) -> Option<String> {
     if tests.is_empty() {
         return None;
@@ -85,7 +85,7 @@ pub(super) fn condition(words: &mut Words, tests: &[Test], now: Tick) -> Option<
     Some(all(words, tests, &live))
 }
 
-/// The condition that the record has not expired, and that the tests hold of it.
+/// Returns the condition that the record has not expired, and that the tests hold of it.
 pub(super) fn condition_unless_expired(words: &mut Words, tests: &[Test], now: Tick) -> String {
     let not_expired = words.has_not_expired(now);
     if tests.is_empty() {
@@ -95,12 +95,12 @@ pub(super) fn condition_unless_expired(words: &mut Words, tests: &[Test], now: T
     format!("{not_expired} AND {}", all(words, tests, &there))
 }
 
-/// The condition that there is no record, or one that has expired.
+/// Returns the condition that there is no record, or one that has expired.
 pub(super) fn condition_absent(words: &mut Words, now: Tick) -> String {
     format!("NOT {}", words.is_live(now))
 }
 
-/// All tests, where `live` says that the record is there.
+/// Returns the conjunction of all tests, where `live` is the condition that the record exists.
 fn all(words: &mut Words, tests: &[Test], live: &str) -> String {
     let needs = |test: &Test| match test {
         Test::Exists | Test::Is(..) => true,
@@ -133,7 +133,7 @@ fn is(words: &mut Words, field: &str, value: &Value) -> String {
     format!("{field} = {value}")
 }
 
-/// What is no number counts as 0.
+/// Returns the condition that a field is at most `most`; without a number it counts as 0.
 fn at_most(words: &mut Words, field: &str, most: i64) -> String {
     let field = words.field(field);
     let most_word = words.value(AttributeValue::N(most.to_string()));

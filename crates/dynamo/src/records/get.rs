@@ -8,12 +8,12 @@ use tollgate_store::records::{Item, ItemKey};
 
 use crate::ServiceError;
 use crate::attributes::{item_of, key_attributes, key_of};
-use crate::service::{Attributes, CallFailure, Elapsed, TableService, Tried};
+use crate::service::{Attempts, Attributes, CallFailure, TableService};
 
 /// How many items the service reads at once.
 const BATCH_MAX: usize = 100;
 
-/// The records at these keys, in their order, expired or not.
+/// Reads the records at these keys, in their order, expired or not.
 pub(super) async fn get_many(
     service: &TableService,
     keys: &[ItemKey],
@@ -42,7 +42,7 @@ async fn one(service: &TableService, key: &ItemKey) -> Result<Option<Attributes>
     Ok(service.with_retries(get).await?.item)
 }
 
-/// Several records as they were at one instant. More than the service reads at one instant, 4 MB, are read one by one.
+/// Reads several records as they were at one instant. More than the service reads at one instant, 4 MB, are read one by one.
 async fn together(service: &TableService, keys: &[&ItemKey]) -> Result<Vec<Attributes>, CallFailure> {
     let mut gets = Vec::with_capacity(keys.len());
     for key in keys {
@@ -57,7 +57,7 @@ async fn together(service: &TableService, keys: &[&ItemKey]) -> Result<Vec<Attri
     }
 }
 
-/// Items each as it is when it is read, with some of their attributes or all.
+/// Reads items, each as it is at its own instant, with some of their attributes or all.
 pub(super) async fn batch(
     service: &TableService,
     keys: &[&ItemKey],
@@ -81,7 +81,7 @@ fn request(keys: &[&ItemKey], attributes: Option<&[&str]>) -> Result<KeysAndAttr
     request.set_projection_expression(projection).set_keys(Some(keys)).build().map_err(incomplete)
 }
 
-/// The items at these keys, each as it is when it is read; as many as a batch may have.
+/// Reads the items at these keys, each as it is at its own instant; as many as a batch may have.
 pub(crate) async fn read_items(
     service: &TableService,
     keys: Vec<Attributes>,
@@ -98,7 +98,7 @@ async fn read_batch(
     mut request: KeysAndAttributes,
     found: &mut Vec<Attributes>,
 ) -> Result<(), CallFailure> {
-    let (watch, mut tried) = (Elapsed::start(), Tried::default());
+    let mut attempts = Attempts::start();
     loop {
         let asked = request.keys.len();
         let get = || service.client.batch_get_item().request_items(&service.table, request.clone()).send();
@@ -107,12 +107,12 @@ async fn read_batch(
         let rest = answer.unprocessed_keys.unwrap_or_default().into_values().next();
         let Some(rest) = rest.filter(|rest| !rest.keys.is_empty()) else { return Ok(()) };
         if rest.keys.len() < asked {
-            // It goes on, so it is not given up.
-            tried = Tried::default();
+            // There is progress, so the attempts are counted anew.
+            attempts.progress();
         }
         request = rest;
         service.counts.met(&ServiceError::Unprocessed);
-        service.pause(watch, &mut tried, ServiceError::Unprocessed).await?;
+        service.pause(&mut attempts, ServiceError::Unprocessed).await?;
     }
 }
 

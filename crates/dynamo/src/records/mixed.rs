@@ -1,5 +1,5 @@
-//! Changes that add to a set and take from it at once, which one update of DynamoDB cannot do: the set is read, and put
-//! in its place on condition that it is still the same.
+//! Changes that add to a set and remove from it at once, which one update of DynamoDB cannot do: the set is read, and
+//! replaced on condition that it is still the same.
 
 use std::collections::BTreeSet;
 
@@ -9,7 +9,7 @@ use tollgate_store::records::{Change, Item, RecordsError, Test, Value, Write};
 use super::get::get_many;
 use crate::service::TableService;
 
-/// The fields that a write both adds to and takes from.
+/// Returns the fields that a write both adds to and removes from.
 pub(super) fn fields(write: &Write) -> BTreeSet<&str> {
     let Write::Change(_, changes, _) = write else { return BTreeSet::new() };
     let included = changes.iter().filter_map(|change| match change {
@@ -21,7 +21,7 @@ pub(super) fn fields(write: &Write) -> BTreeSet<&str> {
     included.filter(excludes).collect()
 }
 
-/// The writes with such changes worked out. The test of one that fails as it is fails here.
+/// Returns the writes with such changes replaced by new sets. A write whose test fails now fails here.
 pub(super) async fn worked_out(
     service: &TableService,
     writes: &[Write],
@@ -54,8 +54,7 @@ fn work_out(write: &Write, there: Option<Item>) -> Write {
     let mut tests = tests.clone();
     for field in mixed {
         match (before.get(field), after.get(field)) {
-            // Where there was no set yet nothing can be tested, but adding to it gives the same result if other writers
-            // add too.
+            // Without a set nothing can be tested, but adding to it gives the same result if other writers add too.
             (None, Some(Value::Set(members))) => {
                 changes.extend(members.iter().map(|member| Change::Include(field.into(), member.clone())));
             }

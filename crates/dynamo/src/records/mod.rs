@@ -1,4 +1,4 @@
-//! Records in the table.
+//! `Records` for the store.
 
 mod bounds;
 mod change;
@@ -25,9 +25,9 @@ pub(crate) use write::Assumptions;
 
 /// # Cancel safety
 ///
-/// A write that is given up may be made or not, whole in any case.
+/// A write that is cancelled may be made or not, but never in part.
 impl Records for DynamoStore {
-    /// The records as they were at one instant, up to 4 MB of them; beyond, each as it was when it was read.
+    /// Returns the records as they were at one instant, up to 4 MB of them; beyond, each as it was when it was read.
     fn get_many<'a>(&'a self, keys: &'a [ItemKey]) -> Reply<'a, Result<Vec<Option<Item>>, RecordsError>> {
         let service = &self.0.service;
         let checked = check_keys(keys).and_then(|()| keys.iter().try_for_each(bounds::check_key));
@@ -52,8 +52,7 @@ impl Records for DynamoStore {
         Reply::later(service.within(async move { Ok(query::query(service, query).await?) }))
     }
 
-    /// The indexes of DynamoDB follow the table by a moment: what came just now may be missing. What is answered is
-    /// there.
+    /// Returns keys of records that exist. The indexes of DynamoDB follow the table by a moment, so new records may be missing.
     fn find<'a>(&'a self, index: Index, query: &'a Query) -> Reply<'a, Result<Page<ItemKey>, RecordsError>> {
         let service = &self.0.service;
         Reply::later(service.within(async move { Ok(query::find(service, index, query).await?) }))
@@ -65,7 +64,7 @@ impl Records for DynamoStore {
     }
 }
 
-/// The writes as parts of a transaction with others, one each. What they change is taken not to have expired; see
+/// Returns the writes as parts of a transaction with others, one each. They assume that no record has expired; see
 /// [`Assumptions`] for what to do if it has.
 pub(crate) fn transact_items(
     service: &TableService,
@@ -80,7 +79,7 @@ pub(crate) fn transact_items(
     }
 }
 
-/// The first of the writes whose tests fail, if any does.
+/// Returns the first of the writes whose tests fail, if any does.
 pub(crate) async fn failing(service: &TableService, writes: &[Write]) -> Result<Option<usize>, StoreError> {
     let tested: Vec<ItemKey> = writes.iter().map(|write| write.key().clone()).collect();
     let found = get::get_many(service, &tested).await?;

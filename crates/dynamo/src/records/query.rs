@@ -1,4 +1,4 @@
-//! Reading the records of a partition, and of an index.
+//! Queries of a partition, and of an index.
 
 use aws_sdk_dynamodb::operation::query::QueryOutput;
 use aws_sdk_dynamodb::types::AttributeValue;
@@ -11,11 +11,11 @@ use crate::attributes::{EXPIRES, expiry_of, item_of, key_attributes, key_of, tex
 use crate::service::{Attributes, CallFailure, TableService};
 use crate::table::{IndexNames, PARTITION, SORT, STATE, TTL, index_names};
 
-/// How many pages of the service are read to find something for one of ours. One with nothing in it is allowed, but a
-/// run of them would be slow for who reads on.
+/// How many pages of the service are read to fill one of ours. An empty page is allowed, but a run of them would be slow for
+/// the caller.
 const EMPTY_PAGES_MAX: usize = 10;
 
-/// The records of a partition, in the order of their sort keys.
+/// Returns the records of a partition, in the order of their sort keys.
 pub(super) async fn query(service: &TableService, query: &Query) -> Result<Page<Item>, StoreError> {
     let after = query.after.as_ref().map(Cursor::parts::<1>).transpose()?;
     let mut start = after.map(|[sort]| key_attributes(&ItemKey::new(&query.partition, sort)));
@@ -36,10 +36,10 @@ pub(super) async fn query(service: &TableService, query: &Query) -> Result<Page<
     Ok(Page { items, next })
 }
 
-/// The keys of the records that an index has in a partition of its own.
+/// Returns the keys of the records that an index has in a partition of its own.
 ///
-/// The index follows the table by a moment, and has keys only. So what it answers is looked up: what is gone, has
-/// moved or has expired is left out. What came a moment ago may be missing.
+/// The index follows the table by a moment, and has keys only. So its keys are looked up: records that are gone, have moved
+/// or have expired are left out. New records may be missing.
 pub(super) async fn find(
     service: &TableService,
     index: Index,
@@ -70,7 +70,7 @@ pub(super) async fn find(
     Ok(Page { items, next: start.as_ref().and_then(cursor) })
 }
 
-/// A cursor of another query would start where this one has nothing, which the service refuses.
+/// Refuses the cursor of another query, which the service would refuse.
 fn check_start(query: &Query, sort: Option<&str>) -> Result<(), StoreError> {
     if sort.is_some_and(|sort| !sort.starts_with(&query.prefix)) {
         return Err(StoreError::BadCall("the cursor is none of this query's".into()));
@@ -108,16 +108,16 @@ async fn read(
     service.with_retries(read).await
 }
 
-/// Those of what an index answered that are still where it says, and have not expired.
+/// Returns the keys of an index whose records still have these index keys and have not expired.
 async fn live(
     service: &TableService,
     index: Index,
     found: &[Attributes],
 ) -> Result<Vec<ItemKey>, CallFailure> {
     let names = index_names(index);
-    // Buckets are in the same indexes, and are no records.
+    // Buckets are in the same indexes, and are not records.
     let keys = || found.iter().filter_map(|at| Some((at, key_of(at)?))).filter(|(_, key)| key.sort != STATE);
-    // A secret neither moves nor expires, and many who may list may not read it.
+    // A secret neither moves nor expires, and many callers that may list it may not read it.
     let asked: Vec<ItemKey> = keys().map(|(_, key)| key).filter(|key| !key.is_secret()).collect();
     let wanted = [PARTITION, SORT, TTL, EXPIRES, names.partition, names.sort];
     let there = by_key(batch(service, &asked.iter().collect::<Vec<_>>(), Some(&wanted)).await?);

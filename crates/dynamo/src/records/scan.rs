@@ -1,4 +1,4 @@
-//! Reading the whole table.
+//! Scan of the whole table.
 
 use aws_sdk_dynamodb::operation::scan::ScanOutput;
 use aws_sdk_dynamodb::types::AttributeValue;
@@ -10,11 +10,11 @@ use crate::attributes::{EXPIRES, expiry_of, key_attributes, key_of, namespace_at
 use crate::service::{Attributes, CallFailure, TableService};
 use crate::table::{IndexNames, PARTITION, SORT, STATE, TTL, index_names};
 
-/// How many pages of the service are read to find something for one of ours. Nearly all of a table is in the index, so most
-/// pages have nothing.
+/// How many pages of the service are read to fill one of ours. Nearly all of a table is in the index, so most pages are
+/// empty.
 const EMPTY_PAGES_MAX: usize = 100;
 
-/// The keys of the records whose attributes do not place them in the index of their namespace. An item that has only one key
+/// Returns the keys of the records whose attributes do not place them in the index of their namespace. An item that has only one key
 /// of an index is not in it, and the service reports no error.
 pub(super) async fn unindexed(
     service: &TableService,
@@ -38,7 +38,7 @@ pub(super) async fn unindexed(
     Ok(Page { items, next: start.as_ref().and_then(cursor) })
 }
 
-/// The key of an item that is not where the index of its namespace should have it.
+/// Returns the key of an item that is not where the index of its namespace should have it.
 fn misplaced(found: &Attributes) -> Option<ItemKey> {
     let key = key_of(found)?;
     let is_placed = namespace_attributes(&key).iter().all(|(name, value)| found.get(name) == Some(value));
@@ -49,7 +49,7 @@ async fn read(service: &TableService, start: Option<Attributes>) -> Result<ScanO
     let IndexNames { partition, sort, .. } = index_names(Index::Namespace);
     let mut words = Words::default();
     let wanted = [PARTITION, SORT, TTL, EXPIRES, partition, sort].map(|name| words.name(name)).join(", ");
-    // Buckets are no records, and most of a table.
+    // Buckets are not records, and are most of a table.
     let state = words.value(AttributeValue::S(STATE.into()));
     let filter = format!("{} <> {state}", words.name(SORT));
     let limit = i32::try_from(PAGE_MAX).unwrap_or(i32::MAX);

@@ -1,7 +1,7 @@
 //! Writing records: all or none, and once.
 //!
-//! An answer that was lost is asked for again, and by then others may have written. So whatever is not the same when
-//! it is done twice is a transaction with a token, of which the service remembers what came of it.
+//! A write whose reply was lost is sent again, and by then others may have written. So a write that is not idempotent is a
+//! transaction with a token, whose outcome the service remembers.
 
 use aws_sdk_dynamodb::types::{
     ConditionCheck, Delete, Put, ReturnValuesOnConditionCheckFailure, TransactWriteItem, Update,
@@ -9,6 +9,7 @@ use aws_sdk_dynamodb::types::{
 use tollgate_core::Tick;
 use tollgate_store::StoreError;
 use tollgate_store::records::{Item, RecordsError, Write};
+use tollgate_store::workers::CallTimer;
 
 use super::bounds;
 use super::change::update;
@@ -16,12 +17,12 @@ use super::expression::{Words, condition, condition_absent, condition_unless_exp
 use super::get::{get_many, incomplete};
 use super::mixed;
 use crate::attributes::{attributes_of, item_of, key_attributes};
-use crate::service::{Attributes, CallFailure, CancelReason, Elapsed, TableService};
+use crate::service::{Attributes, CallFailure, CancelReason, TableService};
 
-/// How often a transaction is made anew because records expired, or came back, just then.
+/// How often a transaction is made anew because records expired, or were made again, just then.
 const ROUNDS_MAX: usize = 10;
 
-/// With the item as it is, if its condition does not hold.
+/// Returns the item as it is if its condition does not hold.
 const OLD: ReturnValuesOnConditionCheckFailure = ReturnValuesOnConditionCheckFailure::AllOld;
 
 /// What a change assumes of the record.
@@ -60,9 +61,9 @@ fn is_mixed(write: &Write) -> bool {
     !mixed::fields(write).is_empty()
 }
 
-/// As [`transact`], with sets that are both added to and taken from.
+/// Makes a transaction as [`transact`], with sets that are both added to and removed from.
 async fn transact_mixed(service: &TableService, writes: &[Write]) -> Result<(), RecordsError> {
-    let watch = Elapsed::start();
+    let timer = CallTimer::start();
     for _ in 0..ROUNDS_MAX {
         let worked_out = mixed::worked_out(service, writes, service.clock.now()).await?;
         match transact(service, &worked_out).await {
@@ -71,7 +72,7 @@ async fn transact_mixed(service: &TableService, writes: &[Write]) -> Result<(), 
             written => return written,
         }
     }
-    Err(StoreError::Unavailable(watch.waited(), "a set kept changing while it was written".into()).into())
+    Err(StoreError::Unavailable(timer.elapsed(), "a set kept changing while it was written".into()).into())
 }
 
 async fn put(service: &TableService, item: &Item) -> Result<(), StoreError> {
@@ -84,7 +85,7 @@ async fn put(service: &TableService, item: &Item) -> Result<(), StoreError> {
 }
 
 async fn transact(service: &TableService, writes: &[Write]) -> Result<(), RecordsError> {
-    let watch = Elapsed::start();
+    let timer = CallTimer::start();
     if writes.is_empty() {
         return Ok(());
     }
@@ -95,11 +96,11 @@ async fn transact(service: &TableService, writes: &[Write]) -> Result<(), Record
         let Some(reasons) = send(service, items).await? else { return Ok(()) };
         assumptions.reconsider(reasons, now)?;
     }
-    Err(StoreError::Unavailable(watch.waited(), "records kept expiring while they were written".into())
+    Err(StoreError::Unavailable(timer.elapsed(), "records kept expiring while they were written".into())
         .into())
 }
 
-/// Makes a transaction. What came of each item if it was canceled.
+/// Makes a transaction; returns the reason of each item if it was canceled.
 async fn send(
     service: &TableService,
     items: Vec<TransactWriteItem>,
@@ -111,19 +112,19 @@ async fn send(
     }
 }
 
-/// Writes as parts of a transaction, and what is assumed of their records.
+/// Writes as parts of a transaction, and what they assume of their records.
 pub(crate) struct Assumptions<'a> {
     writes: &'a [Write],
     assumed: Vec<Assumed>,
 }
 
 impl Assumptions<'_> {
-    /// Nothing has expired, until it is found out.
+    /// Returns the writes with the assumption that no record has expired.
     pub(crate) fn new(writes: &[Write]) -> Assumptions<'_> {
         Assumptions { writes, assumed: vec![Assumed::NotExpired; writes.len()] }
     }
 
-    /// The part that each write has in a transaction at `now`.
+    /// Returns the part that each write has in a transaction at `now`.
     ///
     /// # Errors
     ///
@@ -139,8 +140,7 @@ impl Assumptions<'_> {
         Ok(items)
     }
 
-    /// Learns from what came of each write in a transaction at `now` that was canceled: records that were taken for
-    /// expired, or not, and are not. Then it can be made anew.
+    /// Corrects the assumptions by the reasons of a canceled transaction at `now`, so that it can be made anew.
     ///
     /// # Errors
     ///
@@ -203,7 +203,7 @@ fn transact_item(
             part.set_expression_attribute_values(words.values()).build().map(TransactPart::Delete)
         }
         (Write::Check(key, tests), _) => {
-            // A check has to have a condition, also if it tests nothing.
+            // A check must have a condition, also if it tests nothing.
             let condition = condition(&mut words, tests, now).unwrap_or_else(|| words.anything());
             let part = ConditionCheck::builder().table_name(table).set_key(Some(key_attributes(key)));
             let part = part.condition_expression(condition).return_values_on_condition_check_failure(OLD);

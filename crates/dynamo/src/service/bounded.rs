@@ -1,4 +1,4 @@
-//! How much of an answer is read.
+//! Bound of the length of a reply.
 
 use aws_smithy_runtime_api::box_error::BoxError;
 use aws_smithy_runtime_api::client::interceptors::Intercept;
@@ -8,10 +8,10 @@ use aws_smithy_types::body::SdkBody;
 use aws_smithy_types::config_bag::ConfigBag;
 use http_body_util::Limited;
 
-/// How long an answer may be, in bytes. The service reads 16 MB at once at most; as text that is a few times as much.
+/// How long a reply may be, in bytes. The service reads 16 MB at once at most; as text that is a few times as much.
 pub(crate) const ANSWER_BYTES_MAX: usize = 64 << 20;
 
-/// Breaks off an answer that is longer than any of the service's. The SDK keeps all of an answer in memory.
+/// Breaks off a reply that is longer than any of the service's. The SDK keeps a whole reply in memory.
 #[derive(Debug)]
 pub(crate) struct Bounded;
 
@@ -27,7 +27,7 @@ impl Intercept for Bounded {
         _: &mut ConfigBag,
     ) -> Result<(), BoxError> {
         let body = context.response_mut().body_mut();
-        // One that is here already is as long as it is.
+        // A body in memory has its length already.
         if body.bytes().is_none() {
             let unread = std::mem::replace(body, SdkBody::taken());
             *body = SdkBody::from_body_1_x(Limited::new(unread, ANSWER_BYTES_MAX));

@@ -1,10 +1,21 @@
-//! How often which trouble was met.
+//! Counters of failed attempts.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::ServiceError;
 
-/// How often each kind of trouble was met since the store was opened, also where another try went well.
+/// How many attempts failed since the store was opened, by reason, also where a later attempt succeeded.
+///
+/// ```no_run
+/// # async fn count() -> Result<(), tollgate_dynamo::DynamoOpenError> {
+/// use tollgate_dynamo::{DynamoStore, ServiceErrorCounts};
+///
+/// let store = DynamoStore::builder("limits").build().await?;
+/// let counts: ServiceErrorCounts = store.troubles();
+/// println!("{} attempts were throttled, {} calls were retried", counts.throttled, counts.retries);
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ServiceErrorCounts {
@@ -22,9 +33,9 @@ pub struct ServiceErrorCounts {
     pub lost: u64,
     /// [`ServiceError::Skewed`].
     pub skewed: u64,
-    /// What does not pass: a missing table or permission, a call that is not valid.
+    /// Errors that do not pass: a missing table or permission, a call that is not valid.
     pub refused: u64,
-    /// How many calls were made again because of it.
+    /// How many calls were retried.
     pub retries: u64,
 }
 

@@ -1,4 +1,4 @@
-//! What the SDK says, in our words.
+//! Conversion of errors of the SDK.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -17,7 +17,7 @@ pub(crate) type Attributes = HashMap<String, AttributeValue>;
 /// How a call failed.
 #[derive(Debug)]
 pub(crate) enum CallFailure {
-    /// Something went wrong, after this long.
+    /// The call failed, after this long.
     Trouble(ServiceError, Duration),
     /// The condition of a single write did not hold. The item as it is, if there is one and it was asked for.
     Condition(Option<Attributes>),
@@ -28,14 +28,14 @@ pub(crate) enum CallFailure {
 /// What came of one item of a transaction that was canceled.
 #[derive(Debug)]
 pub(crate) enum CancelReason {
-    /// Its condition held, as far as that was looked at.
+    /// Its condition held, or was not checked.
     Fine,
     /// Its condition did not hold. The item as it is, if there is one and it was asked for.
     Condition(Option<Attributes>),
 }
 
 impl CallFailure {
-    /// What it is to a caller who had no conditions.
+    /// Converts it for a call without conditions.
     pub(crate) fn store_error(self) -> StoreError {
         match self {
             CallFailure::Trouble(trouble, waited) => trouble.store_error(waited),
@@ -46,7 +46,7 @@ impl CallFailure {
     }
 }
 
-/// What a call failed of. `table` is named where it is what is wrong.
+/// Converts an error of the SDK. `table` is named where it is the reason.
 pub(crate) fn failure<E>(error: SdkError<E, HttpResponse>, table: &str, waited: Duration) -> CallFailure
 where
     E: Into<Error> + ProvideErrorMetadata,
@@ -76,7 +76,7 @@ where
     CallFailure::Trouble(trouble, waited)
 }
 
-/// An answer that did not come from the service: that of something in between, or one that was cut off.
+/// Returns the error of a reply that a proxy made, or that was cut off.
 fn unreadable(status: u16) -> ServiceError {
     if status >= 500 {
         return ServiceError::Server(status);
@@ -85,7 +85,7 @@ fn unreadable(status: u16) -> ServiceError {
 }
 
 fn dispatch(error: &ConnectorError) -> ServiceError {
-    // Looked at and never shown: the text of what went wrong with credentials does not say that it is about them.
+    // The debug text is searched and never shown: only it tells errors of credentials from others.
     if is_about_credentials(&format!("{error:?}")) {
         return ServiceError::NoCredentials;
     }
@@ -95,7 +95,7 @@ fn dispatch(error: &ConnectorError) -> ServiceError {
     if error.is_user() {
         return construction(&format!("{error:?}"));
     }
-    // Only the innermost cause: what is around it names the request, and with it what it was signed with.
+    // Only the innermost cause: those around it show the request, and with it its signature.
     let mut cause: &dyn std::error::Error = error;
     while let Some(inner) = cause.source() {
         cause = inner;
@@ -103,7 +103,7 @@ fn dispatch(error: &ConnectorError) -> ServiceError {
     ServiceError::Lost(cause.to_string())
 }
 
-/// A request that could not even be made.
+/// Returns the error of a request that could not be built.
 fn construction(debug: &str) -> ServiceError {
     if is_about_credentials(debug) {
         return ServiceError::NoCredentials;
@@ -120,13 +120,13 @@ fn is_about_credentials(text: &str) -> bool {
         .any(|sign| text.contains(sign))
 }
 
-/// What came of each item, if it was about their conditions.
+/// Returns what came of each item, if it was about their conditions.
 fn reasons(reasons: Vec<CancellationReason>, table: &str) -> Result<Vec<CancelReason>, ServiceError> {
     let code = |reason: &CancellationReason| reason.code.clone().unwrap_or_default();
     let failed = |reason: &CancellationReason| code(reason) == "ConditionalCheckFailed";
     if !reasons.iter().any(failed) {
         let stop = reasons.iter().find(|reason| !matches!(code(reason).as_str(), "" | "None"));
-        // Without a word on the items it counts as a conflict: nothing was written.
+        // Without reasons for the items it counts as a conflict: nothing was written.
         return Err(stop.map_or(ServiceError::Conflict, |reason| {
             by_code(&code(reason), reason.message.as_deref(), 400, table)
         }));
@@ -137,7 +137,7 @@ fn reasons(reasons: Vec<CancellationReason>, table: &str) -> Result<Vec<CancelRe
     Ok(reasons.into_iter().map(outcome).collect())
 }
 
-/// What an error code means, also those of the items of a transaction.
+/// Returns the error of a code, also of the codes of items of a transaction.
 fn by_code(code: &str, message: Option<&str>, status: u16, table: &str) -> ServiceError {
     let message = message.unwrap_or("it gives no reason");
     match code {

@@ -1,9 +1,9 @@
-//! The service: calls to one table, tried again where that helps.
+//! Calls to one table of the service, with retries.
 
+mod attempts;
 mod bounded;
 mod counts;
 mod failure;
-mod pause;
 
 use std::future::Future;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -13,33 +13,33 @@ use aws_sdk_dynamodb::error::{ProvideErrorMetadata, SdkError};
 use aws_sdk_dynamodb::types::TransactWriteItem;
 use aws_sdk_dynamodb::{Client, Error};
 use aws_smithy_runtime_api::client::orchestrator::HttpResponse;
-use tollgate_core::Tick;
-use tollgate_store::Clock;
-use tollgate_store::workers::{Within, Workers};
+use tollgate_store::workers::{CallTimer, Within, Workers};
+use tollgate_store::{Clock, StoreError};
 
 use crate::ServiceError;
 
+use attempts::MISSES_MAX;
+pub(crate) use attempts::{Attempts, RetryPolicy};
 pub(crate) use bounded::Bounded;
 use counts::ServiceErrorCounters;
 pub use counts::ServiceErrorCounts;
 pub(crate) use failure::{Attributes, CallFailure, CancelReason};
-pub(crate) use pause::{RetryPolicy, Tried};
 
-/// A table of the service, and all that is needed to call it.
+/// A table of the service, and the client to call it.
 ///
-/// The retries of the SDK are off: only here it is known which calls may be made twice.
+/// The retries of the SDK are off: it does not know which calls may be made twice.
 #[derive(Debug)]
 pub(crate) struct TableService {
     pub(crate) client: Client,
-    /// How to call the stream of the table.
+    /// The configuration of calls to the stream of the table.
     #[cfg(feature = "aggregate")]
     pub(crate) streams: aws_sdk_dynamodbstreams::Config,
     pub(crate) table: String,
     /// The time of the service.
     pub(crate) clock: Clock,
-    /// How long a call may take, with all its tries.
+    /// How long a call may take, with all its attempts.
     pub(crate) timeout: Duration,
-    pub(crate) patience: RetryPolicy,
+    pub(crate) retry: RetryPolicy,
     pub(crate) counts: ServiceErrorCounters,
     pub(crate) workers: Workers,
 }
@@ -57,11 +57,11 @@ impl TableService {
     where
         E: Into<Error> + ProvideErrorMetadata,
     {
-        self.attempt(send, Elapsed::start(), self.timeout).await
+        self.attempt(send, CallTimer::start(), self.timeout).await
     }
 
-    /// Makes a call, again and again while the trouble may pass, until the timeout. Only for what may be applied twice
-    /// unharmed: reads, plain puts and deletes, transactions with a token.
+    /// Makes a call, and retries it while the error may pass, until the timeout. Only for calls that may be applied twice:
+    /// reads, plain puts and deletes, transactions with a token.
     ///
     /// # Cancel safety
     ///
@@ -71,37 +71,57 @@ impl TableService {
         F: Future<Output = Result<T, SdkError<E, HttpResponse>>>,
         E: Into<Error> + ProvideErrorMetadata,
     {
-        let (watch, mut tried) = (Elapsed::start(), Tried::default());
+        let mut attempts = Attempts::start();
         loop {
-            // An answer that is lost must leave time for another try.
-            let most = self.timeout.saturating_sub(watch.waited()).min(self.timeout / 2);
-            match self.attempt(send(), watch, most).await {
-                Err(CallFailure::Trouble(trouble, _)) => self.pause(watch, &mut tried, trouble).await?,
+            // An answer that is lost must leave time for another attempt.
+            let most = self.timeout.saturating_sub(attempts.timer.elapsed()).min(self.timeout / 2);
+            match self.attempt(send(), attempts.timer, most).await {
+                Err(CallFailure::Trouble(trouble, _)) => self.pause(&mut attempts, trouble).await?,
                 answer => return answer,
             }
         }
     }
 
-    /// Waits for a moment after a call that failed like this, or says that it is enough. For calls that are made again
-    /// by rules of their own.
+    /// Pauses after an attempt that failed like this, or returns the failure if it was the last. For calls that are
+    /// retried by rules of their own.
     pub(crate) async fn pause(
         &self,
-        watch: Elapsed,
-        tried: &mut Tried,
+        attempts: &mut Attempts,
         trouble: ServiceError,
     ) -> Result<(), CallFailure> {
-        let left = self.timeout.saturating_sub(watch.waited());
-        let pause = tried.pause(&trouble, self.patience).filter(|pause| *pause < left);
-        let Some(pause) = pause else { return Err(CallFailure::Trouble(trouble, watch.waited())) };
+        let elapsed = attempts.timer.elapsed();
+        let left = self.timeout.saturating_sub(elapsed);
+        let pause = attempts.pause(&trouble, self.retry).filter(|pause| *pause < left);
+        let Some(pause) = pause else { return Err(CallFailure::Trouble(trouble, elapsed)) };
         self.counts.retried();
         tokio::time::sleep(pause).await;
         Ok(())
     }
 
+    /// Lets the other writers of an item go first after a write that missed. Returns whether time has passed: then the
+    /// item must be read again, because the others have written meanwhile, and the next write would miss as well.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::Unavailable`] if it missed too often or for too long.
+    pub(crate) async fn pause_after_miss(&self, attempts: &mut Attempts) -> Result<bool, StoreError> {
+        let (pause, elapsed) = (attempts.miss(), attempts.timer.elapsed());
+        if attempts.misses >= MISSES_MAX || elapsed > self.timeout {
+            let why =
+                format!("others wrote to the same bucket {} times in a row; try again", attempts.misses);
+            return Err(StoreError::Unavailable(elapsed, why));
+        }
+        if !attempts.has_missed_often() {
+            return Ok(false);
+        }
+        tokio::time::sleep(pause).await;
+        Ok(true)
+    }
+
     async fn attempt<T, E>(
         &self,
         send: impl Future<Output = Result<T, SdkError<E, HttpResponse>>>,
-        watch: Elapsed,
+        timer: CallTimer,
         most: Duration,
     ) -> Result<T, CallFailure>
     where
@@ -109,8 +129,8 @@ impl TableService {
     {
         let failure = match tokio::time::timeout(most, send).await {
             Ok(Ok(answer)) => return Ok(answer),
-            Ok(Err(error)) => failure::failure(error, &self.table, watch.waited()),
-            Err(_) => CallFailure::Trouble(ServiceError::Timeout, watch.waited()),
+            Ok(Err(error)) => failure::failure(error, &self.table, timer.elapsed()),
+            Err(_) => CallFailure::Trouble(ServiceError::Timeout, timer.elapsed()),
         };
         if let CallFailure::Trouble(trouble, _) = &failure {
             self.counts.met(trouble);
@@ -118,7 +138,7 @@ impl TableService {
         Err(failure)
     }
 
-    /// A name for a transaction, by which the service knows it when it is sent again.
+    /// Returns a token for a transaction, by which the service recognises it when it is sent again.
     pub(crate) fn token(&self) -> String {
         static COUNT: AtomicU64 = AtomicU64::new(0);
         let counted = |_| {
@@ -126,7 +146,7 @@ impl TableService {
                 | u128::from(COUNT.fetch_add(1, Ordering::Relaxed))
         };
         let mut bytes = [0; 16];
-        // Without randomness the time and a count tell those of one process apart.
+        // Without randomness, the time and a counter distinguish the tokens of one process.
         let token = getrandom::fill(&mut bytes).map(|()| u128::from_le_bytes(bytes)).unwrap_or_else(counted);
         format!("{token:032x}")
     }
@@ -152,19 +172,5 @@ impl TableService {
     /// As that of the future itself: it ends where it is.
     pub(crate) fn within<F: Future>(&self, future: F) -> impl Future<Output = F::Output> + use<F> {
         Within::new(self.workers.handle().clone(), future)
-    }
-}
-
-/// How long something takes, by the system's clock: how long the network takes has nothing to do with the store's.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Elapsed(Tick);
-
-impl Elapsed {
-    pub(crate) fn start() -> Elapsed {
-        Elapsed(Clock::system().now())
-    }
-
-    pub(crate) fn waited(self) -> Duration {
-        Clock::system().now().since(self.0).to_duration()
     }
 }

@@ -1,4 +1,4 @@
-//! A provider on a free port, and a client that speaks HTTP by hand.
+//! A provider on a free port, and a minimal HTTP client.
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -12,18 +12,18 @@ use tollgate_provider::{Hint, Response};
 /// 2026-11-15T12:00:00Z.
 pub(crate) const NOON: u64 = 1_794_744_000;
 
-/// A provider that is up, with a manual clock.
-pub(crate) struct Up {
+/// A running provider with a manual clock.
+pub(crate) struct TestServer {
     pub(crate) provider: MockProvider,
     pub(crate) clock: ManualClock,
     pub(crate) address: SocketAddr,
     _runtime: Runtime,
 }
 
-impl Up {
-    pub(crate) fn new(builder: MockProviderBuilder) -> Up {
+impl TestServer {
+    pub(crate) fn new(builder: MockProviderBuilder) -> TestServer {
         let clock = ManualClock::at(Tick::from_secs(NOON));
-        let provider = builder.clock(clock.clock()).build().expect("it makes sense");
+        let provider = builder.clock(clock.clock()).build().expect("the settings are valid");
         let runtime = tokio::runtime::Builder::new_multi_thread()
             .worker_threads(2)
             .enable_all()
@@ -33,7 +33,7 @@ impl Up {
         let address = listener.local_addr().expect("it is bound");
         let serving = provider.clone();
         runtime.spawn(async move { serving.serve(listener).await });
-        Up { provider, clock, address, _runtime: runtime }
+        TestServer { provider, clock, address, _runtime: runtime }
     }
 
     pub(crate) fn now(&self) -> SystemTime {
@@ -56,39 +56,39 @@ impl Up {
         stream
     }
 
-    pub(crate) fn call(&self) -> Got {
-        Got::from(self.send("/v1/chat/completions", "key-1", CHAT)).expect("it answers")
+    pub(crate) fn call(&self) -> HttpReply {
+        HttpReply::from(self.send("/v1/chat/completions", "key-1", CHAT)).expect("it answers")
     }
 
-    pub(crate) fn get(&self, path: &str) -> Got {
+    pub(crate) fn get(&self, path: &str) -> HttpReply {
         let mut stream = self.connect();
         write!(stream, "GET {path} HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n").expect("it reads");
-        Got::from(stream).expect("it answers")
+        HttpReply::from(stream).expect("it answers")
     }
 
-    pub(crate) fn read(&self, got: &Got) -> Hint {
+    pub(crate) fn read(&self, reply: &HttpReply) -> Hint {
         let headers: Vec<(&str, &str)> =
-            got.headers.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
-        tollgate_provider::read(&Response::new(got.status, &headers, got.body.as_bytes()), self.now())
+            reply.headers.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
+        tollgate_provider::read(&Response::new(reply.status, &headers, reply.body.as_bytes()), self.now())
     }
 }
 
-/// 23 tokens of input.
+/// A request with 23 tokens of input.
 pub(crate) const CHAT: &str = r#"{"model":"m","max_tokens":40,"messages":[{"role":"user","content":"How far is it to the next gate, and what is the toll?"}]}"#;
 
 /// A reply.
 #[derive(Debug)]
-pub(crate) struct Got {
+pub(crate) struct HttpReply {
     pub(crate) status: u16,
     pub(crate) headers: Vec<(String, String)>,
     pub(crate) body: String,
 }
 
-impl Got {
-    /// What comes until the other end closes, or nothing if that is no reply.
-    pub(crate) fn from(mut stream: TcpStream) -> Option<Got> {
+impl HttpReply {
+    /// Reads until the server closes the connection; `None` if that is not a reply.
+    pub(crate) fn from(mut stream: TcpStream) -> Option<HttpReply> {
         let mut bytes = Vec::new();
-        // A reset after the reply does not take the reply back.
+        // A reset after the reply does not invalidate it.
         let _ = stream.read_to_end(&mut bytes);
         let text = String::from_utf8(bytes).expect("it is text");
         let (head, body) = text.split_once("\r\n\r\n")?;
@@ -97,6 +97,6 @@ impl Got {
         let headers = lines
             .filter_map(|line| line.split_once(": "))
             .map(|(name, value)| (name.to_owned(), value.to_owned()));
-        Some(Got { status, headers: headers.collect(), body: body.to_owned() })
+        Some(HttpReply { status, headers: headers.collect(), body: body.to_owned() })
     }
 }

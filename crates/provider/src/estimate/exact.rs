@@ -1,19 +1,20 @@
-//! Counting with the vocabularies of OpenAI's models, which `tiktoken-rs` carries.
+//! Exact token counts with the vocabularies of OpenAI's models, which `tiktoken-rs` contains.
 
 use tiktoken_rs::tokenizer::get_tokenizer;
 use tiktoken_rs::{CoreBPE, bpe_for_tokenizer};
 
 use super::{TokenCounter, script};
 
-/// Texts are counted in pieces of at most so many bytes. A piece ends before a blank where it can, which is where
-/// tokens end; where it cannot, a token more may be counted. The bound keeps the expression that splits texts into
-/// words from giving up on a word of a million letters.
+/// The maximum size of a piece of text that is counted at once. A piece ends before a space if
+/// possible, where tokens end; elsewhere the split may add a token. Without the bound, the regular
+/// expression that splits text into words gives up on a word of a million letters.
 const PIECE_MAX: usize = 8 << 10;
 
-/// Texts beyond this many bytes are estimated: counting them would take longer than it is worth.
+/// The maximum size of a text that is counted. Longer texts are estimated, because counting them
+/// takes too long.
 const TEXT_MAX: usize = 4 << 20;
 
-/// A way to count tokens of a model, if its vocabulary is known.
+/// Returns a counter for a model, if its vocabulary is known.
 pub(super) fn counter(model: &str) -> Option<TokenCounter> {
     // Routers write `openai/gpt-4o`.
     let model = model.rsplit('/').next().unwrap_or(model);
@@ -53,7 +54,7 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn a_known_model_is_counted_exactly() {
+    fn tokens_of_a_known_model_are_exact() {
         let count = counter("gpt-4o").unwrap();
         assert_eq!(count("hello world"), 2);
         assert_eq!(count(""), 0);
@@ -62,14 +63,14 @@ mod tests {
     }
 
     #[test]
-    fn a_text_in_pieces_has_the_tokens_of_the_whole() {
+    fn counting_in_pieces_equals_counting_the_whole() {
         let text = "The quick brown fox jumps over the lazy dog, twice. ".repeat(1_000);
         let vocabulary = bpe_for_tokenizer(get_tokenizer("gpt-4o").unwrap()).unwrap();
         assert_eq!(count(vocabulary, &text), vocabulary.count_ordinary(&text) as u64);
     }
 
     #[test]
-    fn texts_that_are_hard_to_split_are_counted_all_the_same() {
+    fn texts_without_word_boundaries_are_counted() {
         let count = counter("gpt-4o").unwrap();
         for text in [" ", "a", "\n", "\u{3000}", "\t \n", "'", "9", "é", "速", "\u{300}", "A'"] {
             assert!(count(&text.repeat(20_000)) > 0, "{text:?}");
@@ -77,7 +78,7 @@ mod tests {
     }
 
     #[test]
-    fn an_estimate_from_characters_is_high_enough_and_not_by_far_too_high() {
+    fn an_estimate_from_characters_is_at_least_nine_tenths_and_at_most_twice_the_count() {
         let texts = [
             "A rate limiter decides who may call an expensive service now, who has to wait, and who is refused.",
             "Ein Begrenzer entscheidet, wer einen teuren Dienst jetzt aufrufen darf, wer wartet und wer abgewiesen wird.",

@@ -1,20 +1,20 @@
-//! Quantiles of whole numbers in a fixed amount of memory.
+//! Histograms: quantiles of whole numbers in constant memory.
 //!
-//! A number is kept as its leading bits: exactly below 16, and above that to one part in sixteen. Old numbers fade, so
-//! that a model which changes its ways is followed.
+//! A number is stored by its leading bits: exactly below 16, and to one part in sixteen above. Old
+//! numbers fade, so that estimates follow a model that changes.
 
-/// Leading bits that are kept, beside the first.
+/// The number of leading bits that are stored, besides the first.
 const BITS: u32 = 4;
 const SUB: usize = 1 << BITS;
 
-/// Numbers beyond this many bits count as the largest of so many.
+/// The maximum number of bits; larger numbers are clamped.
 const WIDTH: u32 = 24;
 const BINS: usize = SUB * (WIDTH - BITS + 1) as usize;
 
-/// All counts are halved when there are so many.
+/// The count at which all counts are halved.
 const FADE_AT: u32 = 1_024;
 
-/// How often which numbers came.
+/// Counts numbers in bins.
 #[derive(Clone, Debug)]
 pub(crate) struct SizeHistogram {
     bins: Box<[u32; BINS]>,
@@ -26,7 +26,7 @@ impl SizeHistogram {
         Self { bins: Box::new([0; BINS]), count: 0 }
     }
 
-    /// How many numbers it goes by.
+    /// Returns how many numbers the histogram has, after fading.
     pub(crate) fn count(&self) -> u32 {
         self.count
     }
@@ -40,7 +40,8 @@ impl SizeHistogram {
         self.count += 1;
     }
 
-    /// A number that so many thousandths of those seen are at most: the upper edge of its bin. Nothing if none came.
+    /// Returns a number that `permille` thousandths of all numbers do not exceed: the upper edge of
+    /// their bin. `None` if the histogram is empty.
     pub(crate) fn quantile(&self, permille: u16) -> Option<u64> {
         let wanted = (u64::from(self.count) * u64::from(permille.min(1_000))).div_ceil(1_000).max(1);
         let mut seen = 0_u64;
@@ -63,7 +64,7 @@ fn bin(number: u64) -> usize {
     (shift as usize) * SUB + (small >> shift)
 }
 
-/// The largest number of a bin.
+/// Returns the largest number of a bin.
 fn upper(bin: usize) -> u64 {
     if bin < SUB {
         return bin as u64;
@@ -80,7 +81,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_number_lies_in_its_bin(number in prop_oneof![0..(1_u64 << WIDTH), 0..200_u64]) {
+        fn a_number_is_in_its_bin(number in prop_oneof![0..(1_u64 << WIDTH), 0..200_u64]) {
             let edge = upper(bin(number));
             prop_assert!(number <= edge && edge <= number + number / 16, "{} {}", number, edge);
             prop_assert_eq!(bin(edge), bin(number));
@@ -103,7 +104,7 @@ mod tests {
     }
 
     #[test]
-    fn the_largest_numbers_fit_and_none_is_no_quantile() {
+    fn the_largest_number_is_clamped_and_an_empty_histogram_has_no_quantile() {
         let mut histogram = SizeHistogram::new();
         assert_eq!(histogram.quantile(500), None);
         histogram.add(u64::MAX);
@@ -111,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_long_ago_fades() {
+    fn old_numbers_fade() {
         let mut histogram = SizeHistogram::new();
         (0..10_000).for_each(|_| histogram.add(1_000));
         (0..5_000).for_each(|_| histogram.add(10));

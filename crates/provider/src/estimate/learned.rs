@@ -1,21 +1,21 @@
-//! What is learned about a model, and how well its estimates did.
+//! Statistics about a model, and the accuracy of its estimates.
 
 use super::Estimate;
 use super::histogram::SizeHistogram;
 use crate::Tokens;
 
-/// So many calls of a model must be known before its estimates go by them.
+/// The number of calls of a model after which estimates use its statistics.
 const CALLS_MIN: u32 = 8;
 
 /// Ratios are in thousandths.
 const ONE: u64 = 1_000;
 
-/// What is learned about a model.
+/// Statistics about a model.
 #[derive(Debug)]
 pub(super) struct LearnedModel {
-    /// How much was used for what was counted, in thousandths.
+    /// The used input tokens for each counted one, in thousandths.
     ratio: SizeHistogram,
-    /// How long answers were.
+    /// The lengths of answers.
     output: SizeHistogram,
     pub(super) accuracy: Accuracy,
 }
@@ -28,19 +28,19 @@ impl Default for LearnedModel {
 
 impl LearnedModel {
     pub(super) fn add(&mut self, estimate: &Estimate, used: Tokens) {
-        // A reply that does not say what its input was says nothing about it.
+        // A reply without input usage has no information about it.
         if used.input > 0 && estimate.counted > 0 {
             let ratio = u128::from(used.input) * u128::from(ONE) / u128::from(estimate.counted);
             self.ratio.add(u64::try_from(ratio).unwrap_or(u64::MAX));
         }
-        // Embeddings have no answers, and teach nothing about their length.
+        // Embeddings have no answers, so they have no information about their length.
         if let Some(each) = used.output.checked_div(estimate.answers) {
             self.output.add(each);
         }
         self.accuracy.add(estimate.total(), used.total);
     }
 
-    /// What an input comes to that was counted as so much.
+    /// Returns the expected input tokens for `counted` tokens.
     pub(super) fn input(&self, counted: u64, cover: u16) -> u64 {
         match self.ratio.quantile(cover).filter(|_| self.ratio.count() >= CALLS_MIN) {
             Some(ratio) => {
@@ -51,27 +51,38 @@ impl LearnedModel {
         }
     }
 
-    /// How long an answer is to be expected, once enough have been seen.
+    /// Returns the expected length of an answer, once enough calls are known.
     pub(super) fn output(&self, cover: u16) -> Option<u64> {
         self.output.quantile(cover).filter(|_| self.output.count() >= CALLS_MIN)
     }
 }
 
-/// How well estimates did.
+/// The accuracy of estimates.
+///
+/// ```
+/// use serde_json::json;
+/// use tollgate_provider::{Estimator, Tokens};
+///
+/// let estimator = Estimator::new();
+/// let estimate = estimator.estimate(&json!({"prompt": "How far is it?", "max_tokens": 50}));
+/// estimator.learn(&estimate, Tokens::new(estimate.input, 60));
+/// let accuracy = estimator.accuracy();
+/// assert_eq!((accuracy.calls, accuracy.overshot, accuracy.overshot_calls), (1, 10, 1));
+/// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Accuracy {
-    /// Calls that were learned from.
+    /// The number of calls.
     pub calls: u64,
-    /// Tokens that they were estimated to use.
+    /// The sum of estimated tokens.
     pub estimated: u64,
-    /// Tokens that they used.
+    /// The sum of used tokens.
     pub used: u64,
-    /// Tokens that were estimated and not used: others could have had them.
+    /// The estimated tokens that were not used, which other calls could have had.
     pub wasted: u64,
-    /// Tokens that were used beyond the estimate: a limit may have been overrun by them.
+    /// The used tokens beyond the estimate, which may have exceeded a limit.
     pub overshot: u64,
-    /// Calls that used more than was estimated.
+    /// The number of calls that used more than estimated.
     pub overshot_calls: u64,
 }
 

@@ -1,29 +1,29 @@
-//! What of a request counts: its texts, its pictures, and how long the answer may be.
+//! Requests: their texts, their images, and the maximum length of the answer.
 //!
-//! The forms of OpenAI (chat, completions, responses, embeddings), Anthropic and Gemini differ in names and not in
-//! kind, so one walk over the JSON does for all: everything under a name that holds a prompt is text, unless it is
-//! media or a token already.
+//! The formats of OpenAI (chat, completions, responses, embeddings), Anthropic and Gemini differ in
+//! names and not in structure, so one walk over the JSON covers all: everything under a name that
+//! holds a prompt is text, unless it is media or tokens.
 
 use serde_json::{Map, Value};
 
 use super::script;
 
-/// What a picture costs: that of a megapixel or so with most providers.
+/// The tokens of an image: those of about a megapixel with most providers.
 const IMAGE_TOKENS: u64 = 1_100;
 
-/// Other media by their size in base64.
+/// The bytes in base64 for each token of other media.
 const MEDIA_BYTES_PER_TOKEN: u64 = 50;
 
-/// What a message costs beside its text.
+/// The tokens of a message besides its text.
 const MESSAGE_TOKENS: u64 = 4;
 
-/// What a reply costs before it begins.
+/// The tokens of a reply besides its text.
 const REPLY_TOKENS: u64 = 3;
 
-/// How deep is looked. JSON that is parsed is not deeper; JSON that was built may be.
+/// The maximum depth of the walk. Parsed JSON is not deeper; JSON built in memory may be.
 const DEPTH_MAX: usize = 128;
 
-/// Where prompts stand.
+/// The fields that hold prompts.
 const PROMPTS: [&str; 18] = [
     "messages",
     "system",
@@ -45,7 +45,7 @@ const PROMPTS: [&str; 18] = [
     "inputs",
 ];
 
-/// How long an answer may be, at most.
+/// The fields that hold the maximum length of an answer.
 const OUTPUTS: [&str; 9] = [
     "max_completion_tokens",
     "max_output_tokens",
@@ -58,23 +58,23 @@ const OUTPUTS: [&str; 9] = [
     "max_new_tokens",
 ];
 
-/// Where the provider's settings stand, if not beside the prompt.
+/// The fields that hold settings, if those are not beside the prompt.
 const SETTINGS: [&str; 5] =
     ["generationConfig", "generation_config", "inferenceConfig", "textGenerationConfig", "parameters"];
 
-/// A request as far as it counts.
+/// The parts of a request that an estimate needs.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct EstimatedRequest {
     pub(crate) model: Option<String>,
     pub(crate) input: u64,
-    /// How many answers are asked for.
+    /// The number of answers that the request asks for.
     pub(crate) answers: u64,
-    /// How long one may be, if that is said.
+    /// The maximum length of one answer, if the request sets one.
     pub(crate) output_max: Option<u64>,
 }
 
 impl EstimatedRequest {
-    /// Reads a request, with a way to count the tokens of its texts.
+    /// Parses a request; `count` counts the tokens of its texts.
     pub(crate) fn read(json: &Value, count: &dyn Fn(&str) -> u64) -> EstimatedRequest {
         let Value::Object(fields) = json else {
             let mut walk = TextWalk { count, tokens: 0 };
@@ -91,8 +91,8 @@ impl EstimatedRequest {
     }
 }
 
-/// A text that is no JSON.
-pub(crate) fn plain(text: &str) -> EstimatedRequest {
+/// Counts text that is not JSON.
+pub(crate) fn of_text(text: &str) -> EstimatedRequest {
     EstimatedRequest { input: script::tokens(text), answers: 1, ..EstimatedRequest::default() }
 }
 
@@ -110,7 +110,7 @@ impl TextWalk<'_> {
         let Some(depth) = depth.checked_sub(1) else { return };
         match value {
             Value::String(text) => self.string(text),
-            // Tokens that were made already, or numbers in a schema.
+            // A token id, or a number in a schema.
             Value::Number(_) => self.add(1),
             Value::Bool(_) => self.add(1),
             Value::Null => {}
@@ -142,7 +142,7 @@ impl TextWalk<'_> {
                 {
                     self.add(IMAGE_TOKENS);
                 }
-                // What says what something is, and not what it says.
+                // Names that describe the type of a value, and are not part of the prompt.
                 (
                     "role" | "type" | "media_type" | "mimeType" | "mime_type" | "cache_control" | "detail",
                     _,
@@ -164,7 +164,8 @@ impl TextWalk<'_> {
     }
 }
 
-/// Whether the names of an object's fields are part of the prompt: those of messages are not, those of tools are.
+/// Returns true if the names of an object's fields are part of the prompt: those of tools are,
+/// those of messages are not.
 fn is_schema(fields: &Map<String, Value>) -> bool {
     let has = |name: &str| fields.contains_key(name);
     !(has("role")
@@ -176,11 +177,11 @@ fn is_schema(fields: &Map<String, Value>) -> bool {
         || has("data"))
 }
 
-/// Embeddings have no answer that is counted in tokens.
+/// Returns true for embeddings, which have no answer in tokens.
 fn is_embedding(fields: &Map<String, Value>, model: Option<&str>) -> bool {
     let has = |name: &str| fields.contains_key(name);
     let of_texts = |value: &Value| match value {
-        Value::Array(values) => values.first().is_some_and(|it| !it.is_object()),
+        Value::Array(values) => values.first().is_some_and(|value| !value.is_object()),
         _ => false,
     };
     model.is_some_and(|name| name.contains("embed"))
@@ -196,8 +197,8 @@ fn answers(fields: &Map<String, Value>) -> u64 {
 
 fn setting(fields: &Map<String, Value>, names: &[&str]) -> Option<u64> {
     let beside = SETTINGS.iter().filter_map(|name| fields.get(*name)?.as_object());
-    let mut places = std::iter::once(fields).chain(beside);
-    places.find_map(|place| names.iter().find_map(|name| place.get(*name)?.as_u64()))
+    let mut objects = std::iter::once(fields).chain(beside);
+    objects.find_map(|object| names.iter().find_map(|name| object.get(*name)?.as_u64()))
 }
 
 #[cfg(test)]
@@ -209,13 +210,13 @@ mod tests {
         EstimatedRequest::read(json, &script::tokens)
     }
 
-    /// Two hundred characters, fifty tokens.
+    /// Returns a text of two hundred characters, fifty tokens.
     fn text() -> String {
         "word ".repeat(40)
     }
 
     #[test]
-    fn the_forms_of_all_providers_come_to_the_same() {
+    fn equal_requests_in_the_formats_of_all_providers_have_the_same_estimate() {
         let text = text();
         let chat = json!({"model": "m", "messages": [{"role": "user", "content": text}], "max_tokens": 100});
         let parts = json!({"model": "m", "messages": [{"role": "user", "content": [{"type": "text", "text": text}]}], "max_completion_tokens": 100});
@@ -231,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn embeddings_have_no_answer_and_tokens_count_as_such() {
+    fn embeddings_have_no_answer_and_token_ids_count_as_tokens() {
         let texts = read(&json!({"model": "text-embedding-3-small", "input": text()}));
         assert_eq!((texts.input, texts.answers), (53, 0));
         let many = read(&json!({"model": "x", "input": [text(), text()]}));
@@ -241,7 +242,7 @@ mod tests {
     }
 
     #[test]
-    fn a_picture_costs_what_a_picture_costs_however_large_its_text() {
+    fn an_image_has_a_fixed_cost() {
         let data = "A".repeat(1_000_000);
         let openai = json!({"messages": [{"role": "user", "content": [{"type": "image_url", "image_url": {"url": format!("data:image/png;base64,{data}")}}]}]});
         let linked = json!({"messages": [{"role": "user", "content": [{"type": "image_url", "image_url": {"url": "https://example.com/a.png"}}]}]});
@@ -256,13 +257,13 @@ mod tests {
     }
 
     #[test]
-    fn tools_count_with_the_names_in_their_schemas() {
+    fn tools_count_including_the_names_in_their_schemas() {
         let with = json!({"messages": [], "tools": [{"type": "function", "function": {"name": "weather_of_a_city", "parameters": {"type": "object", "properties": {"city_name": {"type": "string", "description": "Where it is"}}}}}]});
         assert!(read(&with).input > 20, "{}", read(&with).input);
     }
 
     #[test]
-    fn any_json_is_some_request() {
+    fn any_json_has_an_estimate() {
         for json in [
             json!(null),
             json!(7),
@@ -277,7 +278,7 @@ mod tests {
     }
 
     #[test]
-    fn several_answers_are_asked_for_in_several_ways() {
+    fn the_number_of_answers_is_parsed() {
         assert_eq!(read(&json!({"n": 3})).answers, 3);
         assert_eq!(read(&json!({"generationConfig": {"candidateCount": 2}})).answers, 2);
         assert_eq!(read(&json!({"n": 0})).answers, 1);

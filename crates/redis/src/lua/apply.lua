@@ -9,7 +9,7 @@
 -- empty numbers are those of a step that is nothing for a script.
 -- A value that is there and empty is answered as '?', which is no value of ours: '' is for what is not there.
 --
--- A call that takes in turn heeds the claims of waiters, and is told more:
+-- A call that takes in turn honours the claims of waiters, and has more arguments:
 -- KEYS: the claims on each bucket, by waiter and limit; then, for each limit that is taken from, its waiters by rank.
 -- ARGV: the rank; then, for each limit that is taken from, its step, its place in the step, how much is taken of it, whether the
 -- caller claims it and its name, and the ranks of waiters behind the caller that claim it.
@@ -47,10 +47,10 @@ if in_turn then
   end
   claims, places = {}, {}
   for j = 1, #KEYS - 2 * steps - 1 do
-    local told = ARGV[2 * steps + 2 + 2 * j]
-    local step, place, amount, own = un('<dddd', told)
+    local limit = ARGV[2 * steps + 2 + 2 * j]
+    local step, place, amount, own = un('<dddd', limit)
     claims[j] = {
-      step = step, place = place, amount = amount, own = own == 1, name = sub(told, 33),
+      step = step, place = place, amount = amount, own = own == 1, name = sub(limit, 33),
       list = KEYS[steps + 1 + step], queue = KEYS[2 * steps + 1 + j], behind = ARGV[2 * steps + 3 + 2 * j],
     }
     places[64 * step + place] = claims[j]
@@ -273,7 +273,7 @@ local function work()
         end
         parts[k + 1] = pk('<dd', used, count)
       elseif kind == 3 then
-        -- A gauge of `a`: what nobody in particular holds, and 32 bytes for each holder: who, how much, until when.
+        -- A gauge of `a`: what is held without a holder, and 32 bytes for each holder: its id, how much, until when.
         local anonymous, sum, next, len
         used, anonymous, sum, next, len = un('<ddddd', v, p)
         local holds = sub(v, p + 40, p + 39 + len)
@@ -444,7 +444,7 @@ local function work()
         end
         parts[k + 1] = pk('<dddd', used, count, 0, #log) .. log
       elseif kind == 7 then
-        -- A cooldown: for how long nobody passes. What is charged beyond one closes it for as many ticks.
+        -- A cooldown: until when no call passes. What is charged beyond one closes it for as many ticks.
         local lasting
         used, lasting = un('<dd', v, p)
         p = p + 16

@@ -24,7 +24,7 @@ repeat
   do
     local from$(, gain$k, full$k, price$k, cost$k$) = un('<d$(dddd$)', wanted$i, 34)
     local t, lasts, events$(, used$k, credit$k$) = un('<ddd$(dd$)', value$i, 34)
-    -- An odd time says that there may be waiters, which apply.lua is told how to treat.
+    -- An odd time marks a bucket that may have waiters, which apply.lua handles.
     if lasts % 2 == 1 then
       break
     end

@@ -1,4 +1,4 @@
-//! What scripts answer.
+//! Parsing the replies of scripts.
 
 use std::time::Duration;
 
@@ -8,12 +8,12 @@ use tollgate_store::StoreError;
 
 use crate::ServerError;
 
-/// What came of a script that changes something.
+/// The reply of a script that changes something.
 #[derive(Debug)]
 pub(crate) enum ScriptAnswer {
-    /// It was done, now or before: what came of it.
+    /// It was applied, now or before: the remembered outcome.
     Done(Vec<u8>),
-    /// Nothing was done. This is what there is.
+    /// Nothing was changed. The values at its keys.
     Seen(SeenValues),
 }
 

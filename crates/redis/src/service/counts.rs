@@ -1,24 +1,35 @@
-//! What went wrong, counted.
+//! Counters of failed attempts.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::ServerError;
 
-/// How often what went wrong since a store was opened, also where another try went well.
+/// How many attempts failed since a store was opened, by reason, also where a later attempt succeeded.
+///
+/// ```no_run
+/// # async fn count() -> Result<(), tollgate_redis::RedisOpenError> {
+/// use tollgate_redis::{RedisStore, ServerErrorCounts};
+///
+/// let store = RedisStore::builder("redis://127.0.0.1:6379").build().await?;
+/// let counts: ServerErrorCounts = store.troubles();
+/// println!("{} attempts timed out, {} calls were retried", counts.timeouts, counts.retries);
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ServerErrorCounts {
     /// Connections that broke or could not be made.
     pub connections: u64,
-    /// Answers that did not come in time.
+    /// Replies that did not come in time.
     pub timeouts: u64,
     /// Servers that could not serve: loading, replicas, a cluster in between.
     pub busy: u64,
     /// Scripts that had to be sent to a server again.
     pub scripts: u64,
-    /// Whatever else.
+    /// All other failures.
     pub others: u64,
-    /// Calls that were made again.
+    /// Calls that were retried.
     pub retries: u64,
 }
 

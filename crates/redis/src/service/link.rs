@@ -1,7 +1,7 @@
-//! The connection: one for all calls, to whichever server answers for the store just now.
+//! Connection to the server that has the store: one for all calls.
 //!
-//! All keys of a store are in one slot, so in a cluster too there is one server to talk to. A server that is asked and
-//! is not that one says which one it is.
+//! All keys of a store are in one slot, so in a cluster too there is one server to call. Any other server redirects to
+//! it.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
@@ -17,26 +17,26 @@ use crate::url::{Deployment, RedisUrl};
 
 type Node = (String, u16);
 
-/// The connection, made when it is wanted and dropped when it is of no use.
+/// The connection, made on demand and dropped when it fails.
 pub(crate) struct RedisConnection {
     url: RedisUrl,
-    /// The certificates of those who vouch for the server, if they are not those of the web.
-    #[cfg_attr(not(feature = "tls"), expect(dead_code, reason = "without TLS nobody vouches"))]
+    /// The root certificates, if they are not those of the web.
+    #[cfg_attr(not(feature = "tls"), expect(dead_code, reason = "without TLS there are no certificates"))]
     roots: Option<Vec<u8>>,
     /// How long connecting may take.
-    patience: Duration,
+    connect_timeout: Duration,
     current: Mutex<Option<Connected>>,
-    /// Where a cluster said that the slot is.
-    told: Mutex<Option<Node>>,
-    /// A node of a cluster that the slot is on its way to.
+    /// The node of a cluster that has the slot, as of the last redirect.
+    redirected: Mutex<Option<Node>>,
+    /// A node of a cluster that the slot is being moved to.
     asked: Mutex<Option<(Node, MultiplexedConnection)>>,
     /// Held by the task that makes a connection, so that one is made and not many.
     making: tokio::sync::Mutex<()>,
-    /// Which of the hosts is next.
-    turn: AtomicUsize,
+    /// Counts the hosts that were tried.
+    next_host: AtomicUsize,
 }
 
-/// A connection, and which one it is.
+/// A connection and its number.
 #[derive(Clone)]
 pub(crate) struct Connected {
     number: usize,
@@ -44,16 +44,16 @@ pub(crate) struct Connected {
 }
 
 impl RedisConnection {
-    pub(crate) fn new(url: RedisUrl, roots: Option<Vec<u8>>, patience: Duration) -> RedisConnection {
+    pub(crate) fn new(url: RedisUrl, roots: Option<Vec<u8>>, connect_timeout: Duration) -> RedisConnection {
         RedisConnection {
             url,
             roots,
-            patience,
+            connect_timeout,
             current: Mutex::default(),
-            told: Mutex::default(),
+            redirected: Mutex::default(),
             asked: Mutex::default(),
             making: tokio::sync::Mutex::new(()),
-            turn: AtomicUsize::new(0),
+            next_host: AtomicUsize::new(0),
         }
     }
 
@@ -65,7 +65,7 @@ impl RedisConnection {
     ///
     /// # Cancel safety
     ///
-    /// The command may be carried out or not.
+    /// The command may be executed or not.
     pub(crate) async fn send(&self, command: &Cmd) -> Result<Value, ServerError> {
         let Connected { number, mut connection } = self.connected().await?;
         let answer = connection.send_packed_command(command).await.and_then(Value::extract_error);
@@ -79,12 +79,12 @@ impl RedisConnection {
                 return Err(ServerError::Other(why.into()));
             }
             ServerError::Moved(node) => {
-                *self.told.lock() = node_of(node, &self.url);
+                *self.redirected.lock() = node_of(node, &self.url);
                 self.drop_connection(number);
             }
             ServerError::Ask(node) => return self.ask(node, command).await,
             trouble if trouble.breaks() => {
-                *self.told.lock() = None;
+                *self.redirected.lock() = None;
                 self.drop_connection(number);
             }
             _ => {}
@@ -92,10 +92,10 @@ impl RedisConnection {
         Err(trouble)
     }
 
-    /// Gives the connection up: whatever it answers comes too late.
+    /// Drops the connection: its replies come too late.
     pub(crate) fn give_up(&self) {
         *self.current.lock() = None;
-        *self.told.lock() = None;
+        *self.redirected.lock() = None;
         *self.asked.lock() = None;
     }
 
@@ -106,7 +106,7 @@ impl RedisConnection {
         }
     }
 
-    /// The connection, which is made if it is missing.
+    /// Returns the connection, and makes it if it is missing.
     pub(crate) async fn connected(&self) -> Result<Connected, ServerError> {
         if let Some(connected) = self.current.lock().clone() {
             return Ok(connected);
@@ -115,14 +115,14 @@ impl RedisConnection {
         if let Some(connected) = self.current.lock().clone() {
             return Ok(connected);
         }
-        let told = self.told.lock().clone();
-        let number = self.turn.fetch_add(1, Ordering::Relaxed);
-        let made = match (&self.url.service, told) {
+        let redirected = self.redirected.lock().clone();
+        let number = self.next_host.fetch_add(1, Ordering::Relaxed);
+        let made = match (&self.url.service, redirected) {
             (Deployment::Sentinel(master), _) => self.master(master, number).await,
             (_, Some(node)) => self.connect(&node).await,
             (_, None) => self.connect(&self.url.hosts[number % self.url.hosts.len()]).await,
         };
-        let connection = made.inspect_err(|_| *self.told.lock() = None)?;
+        let connection = made.inspect_err(|_| *self.redirected.lock() = None)?;
         let connected = Connected { number, connection };
         *self.current.lock() = Some(connected.clone());
         Ok(connected)
@@ -174,12 +174,12 @@ impl RedisConnection {
             ServerError::Lost(why) => ServerError::NoConnection(shown(node), why),
             trouble => trouble,
         };
-        // A client that connects says no more than it has to.
+        // The name of the library would cost a command on every connection.
         let settings = settings.set_skip_set_lib_name();
         let info = address.into_connection_info().map_err(of)?.set_redis_settings(settings);
         let client = self.client(info).map_err(of)?;
         let config = AsyncConnectionConfig::new()
-            .set_connection_timeout(Some(self.patience))
+            .set_connection_timeout(Some(self.connect_timeout))
             .set_response_timeout(None);
         client.get_multiplexed_async_connection_with_config(&config).await.map_err(of)
     }
@@ -200,7 +200,7 @@ impl RedisConnection {
         Client::open(info)
     }
 
-    /// Sends a command to the node that the slot is on its way to, this once.
+    /// Sends one command to the node that the slot is being moved to.
     async fn ask(&self, node: &str, command: &Cmd) -> Result<Value, ServerError> {
         let Some(node) = node_of(node, &self.url) else {
             return Err(ServerError::Busy("a slot is moving to an unknown node".into()));
@@ -232,7 +232,7 @@ fn shown((host, port): &Node) -> String {
     format!("{host}:{port}")
 }
 
-/// The node that a cluster names; without a host it is one of those we know.
+/// Parses the node of a redirect; without a host it is one of the address.
 fn node_of(text: &str, url: &RedisUrl) -> Option<Node> {
     let (host, port) = text.rsplit_once(':')?;
     let host = if host.is_empty() || host == "?" { url.hosts.first()?.0.as_str() } else { host };

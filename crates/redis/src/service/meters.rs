@@ -1,4 +1,4 @@
-//! `meters.lua`, written out for calls of one shape: a script with nothing to find out is quicker.
+//! Scripts from `meters.lua`, written out for calls of one shape: without branches and loops they are quicker.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -9,7 +9,7 @@ use super::scripts::LoadedScript;
 
 const PATTERN: &str = include_str!("../lua/meters.lua");
 
-/// How long the head of a bucket is.
+/// The length of the head of a bucket.
 const HEAD: usize = 33;
 
 /// How many shapes are written out at most. A server keeps all scripts that it ever got.
@@ -29,7 +29,7 @@ pub(crate) struct Meters {
 /// Where the time comes from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ScriptClock {
-    /// The server, by whose time buckets are forgotten too.
+    /// The server, whose time also expires keys.
     OfServer,
     /// The last argument.
     Given,
@@ -40,12 +40,12 @@ impl Meters {
         Meters { time, remembered_ms, known: Mutex::default() }
     }
 
-    /// For how many milliseconds what comes of these calls is remembered.
+    /// Returns for how many milliseconds the outcomes of these calls are remembered.
     pub(crate) fn remembered_ms(&self) -> &str {
         &self.remembered_ms
     }
 
-    /// The script for buckets with so many limits; `None` if these are too many, or there are enough scripts.
+    /// Returns the script for buckets with so many limits; `None` if these are too many, or there are enough scripts.
     pub(crate) fn of(&self, limits: &[usize]) -> Option<Arc<LoadedScript>> {
         let mut known = self.known.lock();
         if let Some(script) = known.get(limits) {
@@ -90,7 +90,7 @@ fn put_line(out: &mut String, line: &str) {
     out.push('\n');
 }
 
-/// A line, with its groups for every limit; or as many lines as there are limits.
+/// Expands a line: its groups for every limit, or as many lines as there are limits.
 fn for_each_limit(line: &str, limits: usize) -> String {
     let each = |part: &str| -> String {
         (1..=limits).map(|number| part.replace("$k", &number.to_string())).collect()

@@ -1,4 +1,4 @@
-//! The scripts, which the server knows by a hash of their text.
+//! Scripts, which the server has by a hash of their text.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -14,7 +14,7 @@ pub(crate) struct LoadedScript {
     hash: String,
 }
 
-/// All of them.
+/// All scripts of a store.
 #[derive(Debug)]
 pub(crate) struct Scripts {
     pub(crate) apply: Arc<LoadedScript>,
@@ -26,7 +26,7 @@ pub(crate) struct Scripts {
 }
 
 impl Scripts {
-    /// All of them, of which the common one remembers what comes of calls for so many milliseconds.
+    /// Returns all scripts. The one for meters remembers outcomes for so many milliseconds.
     pub(crate) fn new(time: ScriptClock, remembered_ms: String) -> Scripts {
         Scripts {
             apply: Arc::new(LoadedScript::new(include_str!("../lua/apply.lua"))),
@@ -45,7 +45,7 @@ impl LoadedScript {
         LoadedScript { hash: Script::new(&source).get_hash().to_owned(), source }
     }
 
-    /// Runs it, if the server knows it.
+    /// Returns the command that runs it, if the server has it.
     pub(crate) fn run<K: AsRef<[u8]>, A: AsRef<[u8]>>(&self, keys: &[K], arguments: &[A]) -> Cmd {
         let mut command = redis::cmd("EVALSHA");
         command.arg(&self.hash).arg(keys.len());
@@ -58,7 +58,7 @@ impl LoadedScript {
         command
     }
 
-    /// Tells it to the server.
+    /// Returns the command that loads it into the server.
     pub(crate) fn load(&self) -> Cmd {
         let mut command = redis::cmd("SCRIPT");
         command.arg("LOAD").arg(self.source.as_ref());

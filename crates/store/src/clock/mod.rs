@@ -4,6 +4,7 @@ mod alarm_target;
 mod corrected;
 mod host;
 mod manual;
+mod sleep;
 mod store_clock;
 mod system;
 
@@ -18,6 +19,7 @@ pub use corrected::Correction;
 pub use host::HostClock;
 use manual::Hands;
 pub use manual::ManualClock;
+pub use sleep::Sleep;
 pub use store_clock::{ClockWords, StoreClock};
 use system::SystemClock;
 

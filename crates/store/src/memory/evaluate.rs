@@ -47,7 +47,7 @@ pub(super) fn denials(steps: &[Step<'_>], locked: &LockedBuckets<'_>, now: Tick)
 /// Returns the denial of a take, behind the waiters ahead of it. `costs` are counted in `limits`.
 fn denial(inner: &LockedBucket, counted_in: &Limits, now: Tick, costs: &Costs) -> Denial {
     under(inner, counted_in, now, |bucket, limits| {
-        let moved = (!limits.has_places_of(counted_in)).then(|| costs.moved(counted_in, limits));
+        let moved = (!limits.same_layout(counted_in)).then(|| costs.remapped(counted_in, limits));
         let costs = moved.as_ref().unwrap_or(costs);
         let denial = bucket.denial(limits, now, costs);
         if inner.side.is_none() {

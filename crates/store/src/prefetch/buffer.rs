@@ -1,11 +1,11 @@
-//! What a process holds ahead of one bucket.
+//! Buffer of what a process holds ahead of one bucket.
 
 use tollgate_core::{Costs, Limits, Span, Tick};
 
 use super::{UsageDelta, signed};
 use crate::usage::Caller;
 
-/// How long a portion should last.
+/// The shortest and the longest time that a portion should last.
 const LASTS: [Span; 2] = [Span::from_millis(100), Span::from_millis(400)];
 
 /// A portion is at most so many times what is asked for.
@@ -13,13 +13,13 @@ const PORTION_MAX: u64 = 1 << 20;
 
 /// What is held ahead of one bucket.
 #[derive(Debug, Default)]
-pub struct PrefetchBuffer {
+pub(super) struct PrefetchBuffer {
     limits: Option<Limits>,
-    /// Whose takes are served from it: what was used of it is counted as that of one kind of callers.
+    /// The kind of callers that it serves: what was used of it is counted as theirs.
     caller: Caller,
     held: Vec<u64>,
     /// What was used of it and is not yet counted.
-    pub uncounted: UsageDelta,
+    pub(super) uncounted: UsageDelta,
     /// How many times what is asked for the next portion is.
     portion: u64,
     /// When the last portion was taken, and when something was last taken of it.
@@ -28,35 +28,35 @@ pub struct PrefetchBuffer {
 }
 
 impl PrefetchBuffer {
-    /// Whether what is held is of these limits, and for whom these costs are.
-    pub fn is_of(&self, limits: &Limits, costs: &Costs) -> bool {
+    /// Returns whether what is held is of these limits, and for the kind of callers of these costs.
+    pub(super) fn is_of(&self, limits: &Limits, costs: &Costs) -> bool {
         let is_equal =
             |held: &Limits| held.same(limits) || held == limits && held.version() == limits.version();
         self.caller == Caller::of(costs) && self.limits.as_ref().is_some_and(is_equal)
     }
 
-    /// The limits that what is held is of, if anything is.
-    pub fn limits(&self) -> Option<&Limits> {
+    /// Returns the limits of what is held, if anything is.
+    pub(super) fn limits(&self) -> Option<&Limits> {
         self.limits.as_ref()
     }
 
-    /// When the portion was taken that is being used.
-    pub fn filled(&self) -> Tick {
+    /// Returns when the last portion was taken.
+    pub(super) fn filled(&self) -> Tick {
         self.filled
     }
 
     /// Returns whether no caller took anything for at least `idle`.
-    pub fn is_idle(&self, now: Tick, idle: Span) -> bool {
+    pub(super) fn is_idle(&self, now: Tick, idle: Span) -> bool {
         now.since(self.touched) >= idle
     }
 
-    /// Whether what is asked for is there.
-    pub fn has(&self, limits: &Limits, costs: &Costs) -> bool {
+    /// Returns whether it holds what is asked for.
+    pub(super) fn has(&self, limits: &Limits, costs: &Costs) -> bool {
         self.is_of(limits, costs) && self.held.iter().zip(costs.amounts()).all(|(held, cost)| held >= cost)
     }
 
-    /// Takes what is asked for, if it is there.
-    pub fn take(&mut self, limits: &Limits, costs: &Costs, now: Tick) -> bool {
+    /// Takes what is asked for, if it holds that.
+    pub(super) fn take(&mut self, limits: &Limits, costs: &Costs, now: Tick) -> bool {
         if !self.has(limits, costs) {
             return false;
         }
@@ -66,8 +66,9 @@ impl PrefetchBuffer {
         true
     }
 
-    /// What would be held if what was taken were settled with what was used; `None` if that cannot be done with what is held.
-    pub fn settled(
+    /// Returns what it would hold if what was taken were settled with what was used; `None` if that cannot be done with what
+    /// it holds.
+    pub(super) fn settled(
         &self,
         limits: &Limits,
         (reserved, used): (&Costs, &[u64]),
@@ -85,7 +86,7 @@ impl PrefetchBuffer {
     }
 
     /// Settles what was taken with what was used, if that can be done with what is held. So many events are counted with it.
-    pub fn settle(
+    pub(super) fn settle(
         &mut self,
         limits: &Limits,
         (reserved, used): (&Costs, &[u64]),
@@ -99,8 +100,8 @@ impl PrefetchBuffer {
         true
     }
 
-    /// How much to take beyond what is asked for: as much as lasts for a moment, and no more than may be held.
-    pub fn ahead(&mut self, costs: &Costs, bounds: &[u64], now: Tick) -> Vec<u64> {
+    /// Returns how much to take beyond what is asked for: as much as lasts for a moment, and no more than may be held.
+    pub(super) fn ahead(&mut self, costs: &Costs, bounds: &[u64], now: Tick) -> Vec<u64> {
         let lasted = now.since(self.filled);
         let [shortest, longest] = LASTS;
         self.portion = match self.portion {
@@ -116,8 +117,8 @@ impl PrefetchBuffer {
         costs.amounts().iter().zip(bounds).enumerate().map(ahead).collect()
     }
 
-    /// A portion was taken ahead with `costs`, and what was uncounted was counted with it.
-    pub fn fill(&mut self, limits: &Limits, costs: &Costs, ahead: &[u64], at: Tick, now: Tick) {
+    /// Adds a portion that was taken with `costs`; what was uncounted was counted with it.
+    pub(super) fn fill(&mut self, limits: &Limits, costs: &Costs, ahead: &[u64], at: Tick, now: Tick) {
         if !self.is_of(limits, costs) {
             self.held = vec![0; limits.len()];
             (self.limits, self.caller) = (Some(limits.clone()), Caller::of(costs));
@@ -127,13 +128,13 @@ impl PrefetchBuffer {
         (self.filled, self.touched) = (at, now);
     }
 
-    /// Nothing can be had ahead just now.
-    pub fn shrink(&mut self) {
+    /// Makes the next portions smaller, because this one did not fit.
+    pub(super) fn shrink(&mut self) {
         self.portion /= 4;
     }
 
-    /// What there is to give back, and what to count with it; nothing is held after that.
-    pub fn empty(&mut self) -> Option<(Limits, Vec<u64>, UsageDelta)> {
+    /// Returns what there is to give back, and what to count with it; it holds nothing after that.
+    pub(super) fn empty(&mut self) -> Option<(Limits, Vec<u64>, UsageDelta)> {
         let limits = self.limits.take()?;
         self.shrink();
         Some((limits, std::mem::take(&mut self.held), std::mem::take(&mut self.uncounted)))
@@ -158,17 +159,17 @@ mod tests {
         let bounds = bounds(&limits, 5).expect("they are meters");
         assert_eq!(bounds, [50, 5_000]);
         let costs = limits.costs(&demand! { rpm: 1, tpm: 30 }).expect("it fits");
-        let mut stash = PrefetchBuffer::default();
+        let mut buffer = PrefetchBuffer::default();
         let mut now = Tick::from_secs(1);
         let mut calls = 0;
         for _ in 0..2_000 {
             now = now + Span::from_millis(1);
-            if !stash.take(&limits, &costs, now) {
-                let ahead = stash.ahead(&costs, &bounds, now);
-                stash.fill(&limits, &costs, &ahead, now, now);
+            if !buffer.take(&limits, &costs, now) {
+                let ahead = buffer.ahead(&costs, &bounds, now);
+                buffer.fill(&limits, &costs, &ahead, now, now);
                 calls += 1;
             }
-            assert!(stash.held.iter().zip(&bounds).all(|(held, bound)| held <= bound), "{stash:?}");
+            assert!(buffer.held.iter().zip(&bounds).all(|(held, bound)| held <= bound), "{buffer:?}");
         }
         assert!(calls < 60, "{calls} calls for 2,000 takes");
     }
@@ -177,15 +178,15 @@ mod tests {
     fn what_is_settled_stays_within_what_may_be_held() {
         let (limits, now) = (limits(), Tick::from_secs(1));
         let costs = limits.costs(&demand! { rpm: 1, tpm: 100 }).expect("it fits");
-        let mut stash = PrefetchBuffer::default();
-        stash.fill(&limits, &costs, &[10, 150], now, now);
+        let mut buffer = PrefetchBuffer::default();
+        buffer.fill(&limits, &costs, &[10, 150], now, now);
         let bounds = [50, 180];
-        assert!(stash.settle(&limits, (&costs, &[1, 80]), &bounds, 0), "20 come back");
-        assert!(!stash.settle(&limits, (&costs, &[1, 80]), &bounds, 0), "20 more would be too many");
-        assert!(stash.settle(&limits, (&costs, &[1, 260]), &bounds, 0), "160 more were used");
-        assert!(!stash.settle(&limits, (&costs, &[1, 111]), &bounds, 0), "which is nearly all");
+        assert!(buffer.settle(&limits, (&costs, &[1, 80]), &bounds, 0), "20 come back");
+        assert!(!buffer.settle(&limits, (&costs, &[1, 80]), &bounds, 0), "20 more would be too many");
+        assert!(buffer.settle(&limits, (&costs, &[1, 260]), &bounds, 0), "160 more were used");
+        assert!(!buffer.settle(&limits, (&costs, &[1, 111]), &bounds, 0), "which is nearly all");
         assert_eq!(
-            (stash.held.as_slice(), stash.uncounted.amounts.as_slice()),
+            (buffer.held.as_slice(), buffer.uncounted.amounts.as_slice()),
             (&[10, 10][..], &[0, 140][..])
         );
     }
@@ -194,14 +195,14 @@ mod tests {
     fn other_limits_or_another_version_of_them_are_not_served() {
         let (limits, now) = (limits(), Tick::from_secs(1));
         let costs = limits.costs(&demand! { rpm: 1, tpm: 1 }).expect("it fits");
-        let mut stash = PrefetchBuffer::default();
-        stash.fill(&limits, &costs, &[10, 10], now, now);
-        assert!(!stash.take(&limits.clone().at_version(2), &costs, now));
+        let mut buffer = PrefetchBuffer::default();
+        buffer.fill(&limits, &costs, &[10, 10], now, now);
+        assert!(!buffer.take(&limits.clone().at_version(2), &costs, now));
         assert!(
-            !stash.take(&limits, &costs.clone().of_child(), now),
+            !buffer.take(&limits, &costs.clone().of_child(), now),
             "it would be counted as the entity's own"
         );
-        assert!(stash.take(&limits, &costs, now));
+        assert!(buffer.take(&limits, &costs, now));
         assert!(bounds(&Limits::new([Limit::resource("slots", 3)]).expect("it is valid"), 5).is_none());
     }
 }

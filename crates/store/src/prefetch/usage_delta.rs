@@ -3,18 +3,24 @@ use tollgate_core::Costs;
 use crate::usage::Caller;
 
 /// Takes and what they used of each limit.
+///
+/// ```
+/// use tollgate_store::prefetch::UsageDelta;
+///
+/// assert!(UsageDelta::default().is_nothing());
+/// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct UsageDelta {
     /// How many takes there were.
     pub events: i64,
-    /// What was used, for each limit; nothing of those that are not there.
+    /// What was used of each limit; nothing of limits beyond its end.
     pub amounts: Vec<i64>,
-    /// Whose takes these are.
+    /// The kind of callers that took.
     pub caller: Caller,
 }
 
 impl UsageDelta {
-    /// Whether there is nothing to count.
+    /// Returns whether there is nothing to count.
     pub fn is_nothing(&self) -> bool {
         self.events == 0 && self.amounts.iter().all(|amount| *amount == 0)
     }
@@ -25,7 +31,7 @@ impl UsageDelta {
         self.add(1, costs.amounts().iter().map(|cost| signed(*cost)));
     }
 
-    /// Counts a take no more.
+    /// Removes a take that was counted.
     pub fn remove_take(&mut self, costs: &Costs) {
         self.caller = Caller::of(costs);
         self.add(-1, costs.amounts().iter().map(|cost| -signed(*cost)));

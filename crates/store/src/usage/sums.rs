@@ -1,6 +1,6 @@
 use std::ops::{Deref, DerefMut};
 
-use tollgate_core::{Costs, Limits, PLACES_MAX, Tick, Usage};
+use tollgate_core::{BUCKET_LIMITS_MAX, Costs, Limits, Tick, Usage};
 
 use super::HOUR;
 
@@ -90,7 +90,7 @@ impl Sums {
             hour: marked_hour(at, caller),
             events: 0,
             limits: limits.clone(),
-            amounts: SumAmounts::of(&[0; PLACES_MAX][..limits.len()]),
+            amounts: SumAmounts::of(&[0; BUCKET_LIMITS_MAX][..limits.len()]),
         }
     }
 
@@ -144,7 +144,7 @@ impl Sums {
     /// Goes on under other limits, if they are of the same names in the same places and it is the same hour: what is
     /// counted is known by name. `false`, with nothing changed, if not.
     pub fn adopt(&mut self, limits: &Limits, at: Tick, caller: Caller) -> bool {
-        let fits = self.is_open(at, caller) && limits.has_places_of(&self.limits);
+        let fits = self.is_open(at, caller) && limits.same_layout(&self.limits);
         if fits {
             self.limits = limits.clone();
         }

@@ -1,9 +1,19 @@
-//! A small runtime for stores across a network, and futures that use it wherever they are polled.
+//! Runtime for stores across a network: threads, futures that use them wherever they are polled, background work.
 
+mod background;
+mod backoff;
+mod call_timer;
+mod ids;
+mod pending;
 mod reopened;
 mod run_to_completion;
-mod threads;
+mod runtime;
 
+pub use background::Background;
+pub use backoff::RetryPauses;
+pub use call_timer::CallTimer;
+pub use ids::{time_ordered_id, unique_id};
+pub use pending::{PendingCall, PendingCalls};
 pub use reopened::Reopened;
-pub use run_to_completion::ToTheEnd;
-pub use threads::{Within, Workers};
+pub use run_to_completion::RunToCompletion;
+pub use runtime::{Within, Workers};

@@ -1,4 +1,4 @@
-//! What a store across a network has in each process: connections, threads, and what it knows.
+//! Values that each process opens for itself: connections, threads, caches.
 
 use std::ops::Deref;
 use std::sync::Arc;
@@ -7,8 +7,15 @@ use crate::{PerProcess, generation};
 
 /// A value that a process opens again when it is used there for the first time after a fork. Cloning shares it.
 ///
-/// That of the parent is left alone, also at the end: its runtime has no threads here that could be shut down, and its
-/// connections are the parent's.
+/// The parent's value is never used or dropped in a forked process: its runtime has no threads there that could be shut
+/// down, and its connections are the parent's.
+///
+/// ```
+/// use tollgate_store::workers::Reopened;
+///
+/// let process = Reopened::new(std::process::id(), std::process::id);
+/// assert_eq!(*process, std::process::id());
+/// ```
 pub struct Reopened<T>(Arc<Inside<T>>);
 
 struct Inside<T> {
@@ -24,7 +31,7 @@ struct OfProcess<T> {
 }
 
 impl<T> Reopened<T> {
-    /// `value` in this process, and what `open` makes in one that is forked off.
+    /// Holds `value` in this process, and what `open` returns in a forked one.
     pub fn new(value: T, open: impl Fn() -> T + Send + Sync + 'static) -> Reopened<T> {
         let values = PerProcess::of(generation().into(), OfProcess::new(value));
         Reopened(Arc::new(Inside { open: Box::new(open), values }))

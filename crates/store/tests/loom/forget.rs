@@ -73,7 +73,7 @@ fn who_has_a_bucket_at_hand_takes_from_it_or_finds_it_gone() {
         let pin = shop.memory.pin(&shop.place()).unwrap();
         let other = Arc::clone(&shop);
         let thread = thread::spawn(move || other.memory.forget("shop", BUCKET).wait().unwrap());
-        match pin.cell.take_plain(shop.memory.clock(), &shop.one.few().unwrap()) {
+        match pin.cell.take_plain(shop.memory.clock(), &shop.one.small().unwrap()) {
             Some(at) => pin.count_take(at, &shop.limits, Caller::Own, shop.one.amounts()),
             None => assert!(pin.cell.is_gone()),
         }

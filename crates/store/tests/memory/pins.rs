@@ -70,7 +70,7 @@ fn what_is_taken_at_hand_counts_like_what_is_taken_by_a_call() {
     desk.take().unwrap();
     let (pin, clock, start) = (desk.pin(), desk.hands.clock(), desk.hands.now());
     let costs = each(&desk.limits, 10);
-    let at = pin.cell.take_plain(&clock, &costs.few().unwrap()).unwrap();
+    let at = pin.cell.take_plain(&clock, &costs.small().unwrap()).unwrap();
     pin.count_take(at, &desk.limits, Caller::Own, costs.amounts());
     desk.hands.advance(Span::from_secs(3_600));
     let usage = Usage { at, reserved: &costs, used: &[1, 3], holder: None };
@@ -115,7 +115,7 @@ fn nothing_is_taken_from_a_bucket_that_was_forgotten() {
     assert!(!pin.cell.is_gone());
     assert_eq!(desk.forget(), 1);
     assert!(pin.cell.is_gone());
-    assert!(pin.cell.take_plain(&clock, &costs.few().unwrap()).is_none());
+    assert!(pin.cell.take_plain(&clock, &costs.small().unwrap()).is_none());
     let denial = pin.cell.try_take(&clock, &costs, None, Priority::default()).unwrap_err();
     assert_eq!(denial.wait(), None, "it never will be");
     assert!(!pin.cell.settle_packed(&desk.limits, &costs.pack().unwrap(), &[0; 4]));

@@ -32,7 +32,7 @@ fn nobody_is_admitted_before_its_end_and_everybody_at_it() {
 fn the_denial_says_how_long_it_lasts() {
     let desk = cooling(3);
     let denied = desk.try_take(&desk.rps(1), Priority::default()).unwrap_err();
-    assert_eq!(denied, "no limit refuses, but others are ahead or a cooldown lasts; retry in 3s");
+    assert_eq!(denied, "no limit denies, but a waiter is ahead or a cooldown is active; retry in 3s");
     assert_eq!(desk.cell.ready(&desk.clock, &desk.rps(1), Priority::default()), Ready::At(second(3)));
     assert_eq!(desk.cell.cooling_until(&desk.clock), Some(second(3)));
 }

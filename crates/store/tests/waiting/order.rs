@@ -77,7 +77,7 @@ fn a_newcomer_never_overtakes_those_who_wait() {
     assert_eq!(desk.available(), [5]);
     let denied = desk.try_take(&desk.rps(1), Priority::default()).unwrap_err();
     // The waiter passes after another half second, and the newcomer a tenth later.
-    assert_eq!(denied, "no limit refuses, but others are ahead or a cooldown lasts; retry in 600ms");
+    assert_eq!(denied, "no limit denies, but a waiter is ahead or a cooldown is active; retry in 600ms");
     desk.turn_to(1_000_000);
     waiter.granted();
     assert!(desk.try_take(&desk.rps(1), Priority::default()).is_err());

@@ -1,27 +1,27 @@
-//! Providers that have limits.
+//! Families of providers with limits.
 
 use tollgate::{Span, Tick};
 
 use super::{Best, Case, Family, ItemSizes};
-use crate::random::JitterRandom;
-use crate::simulator::{Manners, RetryAfter, SimLimit, SimProvider};
+use crate::simulator::{Disclosure, RetryAfter, SimLimit, SimProvider};
+use tollgate_store::SplitMix64;
 
 const SECOND: u64 = 1_000_000;
 
-fn silent(retry_after: RetryAfter) -> Manners {
-    Manners { retry_after, ..Manners::default() }
+fn silent(retry_after: RetryAfter) -> Disclosure {
+    Disclosure { retry_after, ..Disclosure::default() }
 }
 
-/// Buckets of a second and more that say nothing, or how long to wait.
+/// Returns buckets of a second and more, whose replies disclose nothing, or only how long to wait.
 pub fn clean() -> Family {
     let bursts = |rate: u64| vec![rate.max(10), rate * 5, rate * 60];
     Family::new("clean", buckets(&[1, 3, 10, 30, 100], &[100, 1_000, 10_000], bursts))
 }
 
-/// Buckets of one call.
+/// Returns buckets of one call.
 pub fn burst_of_one() -> Family {
     let mut cases = buckets(&[1, 3, 10, 30, 100, 500, 2_000], &[20, 100, 1_000, 7_000], |_| vec![1]);
-    // One in two seconds is half of one.
+    // One call in two seconds is half the rate of one.
     let slow = buckets(&[1], &[20, 1_000, 7_000], |_| vec![1]);
     cases.extend(slow.into_iter().map(|case| {
         let Best::Takes(best) = case.best else { return case };
@@ -31,7 +31,7 @@ pub fn burst_of_one() -> Family {
     Family::new("burst-1", cases)
 }
 
-/// Buckets of two calls to nine: fewer than start at first.
+/// Returns buckets of two to nine calls: fewer than start at first.
 pub fn small_bursts() -> Family {
     Family::new("burst-2-to-9", buckets(&[1, 5, 30], &[200, 1_000, 5_000], |_| vec![2, 4, 6, 9]))
 }
@@ -52,7 +52,7 @@ fn buckets(rates: &[u64], latencies: &[u64], bursts: impl Fn(u64) -> Vec<u64>) -
                             let by_workers = items * latency * 1_000 / workers;
                             cases.push(Case {
                                 provider: SimProvider::of_calls(limit, Span::from_millis(latency))
-                                    .manners(silent(retry_after))
+                                    .discloses(silent(retry_after))
                                     .refuses_within(Span::from_millis(refusal)),
                                 sizes: ItemSizes::Calls(items),
                                 workers,
@@ -68,7 +68,8 @@ fn buckets(rates: &[u64], latencies: &[u64], bursts: impl Fn(u64) -> Vec<u64>) -
     cases
 }
 
-/// Windows of so many seconds, of the clock or sliding, with latencies of which a few are very long.
+/// Returns fixed or sliding windows of this many seconds, with latencies of which a few are very
+/// long.
 pub fn windows(seconds: u64, sliding: bool) -> Family {
     let mut cases = Vec::new();
     for rate in [3, 37, 200] {
@@ -82,13 +83,13 @@ pub fn windows(seconds: u64, sliding: bool) -> Family {
                         SimLimit::Window { amount, span }
                     };
                     let (items, workers) = ((rate * 900).clamp(2_000, 30_000), (rate * 8).max(16));
-                    // An answer takes 1.65 times half a second on average.
+                    // A reply takes 1.65 times half a second on average.
                     let by_windows = (items.div_ceil(amount) - 1) * seconds * SECOND;
                     let by_workers = items * SECOND * 825 / 1_000 / workers;
                     cases.push(Case {
                         provider: SimProvider::of_calls(limit, Span::from_millis(500))
                             .heavy(seed * 31 + 7)
-                            .manners(Manners { headers, retry_after, minutes: false }),
+                            .discloses(Disclosure { headers, retry_after, minutes: false }),
                         sizes: ItemSizes::Calls(items),
                         workers,
                         seed: seed + 1,
@@ -101,10 +102,10 @@ pub fn windows(seconds: u64, sliding: bool) -> Family {
     Family::new(format!("{}-window-{seconds}s", if sliding { "sliding" } else { "fixed" }), cases)
 }
 
-/// A limit that is so many times what it was from about the hundredth second on, of a thousand, and as before after so many
-/// seconds, if it ever is.
+/// Returns limits that change to this many thousandths at about the hundredth second, and back
+/// after `lasts` seconds, if given.
 pub fn changes(name: &str, of_thousand: u64, lasts: Option<u64>) -> Family {
-    // What is tried at the time of the change matters, so there are several.
+    // The phase of the pace at the time of the change matters, so there are several times.
     let cases = [100, 109, 117, 126].into_iter().flat_map(|at| changes_at(at, of_thousand, lasts));
     Family::new(format!("limit-{name}"), cases.collect())
 }
@@ -119,7 +120,7 @@ fn changes_at(second: u64, of_thousand: u64, lasts: Option<u64>) -> Vec<Case> {
                 for burst in [1, rate, rate * 10] {
                     let limit = SimLimit::Bucket { rate, burst };
                     let mut provider = SimProvider::of_calls(limit, Span::from_millis(latency))
-                        .manners(Manners { headers, ..Manners::default() });
+                        .discloses(Disclosure { headers, ..Disclosure::default() });
                     for (at, of_thousand) in &steps {
                         provider = provider.changes_at(Tick::from_secs(*at), *of_thousand);
                     }
@@ -140,7 +141,7 @@ fn changes_at(second: u64, of_thousand: u64, lasts: Option<u64>) -> Vec<Case> {
     cases
 }
 
-/// When the last of so many calls starts at a rate that changes, and is never above `most`.
+/// Returns when the last of these calls starts at a rate that changes and is never above `most`.
 fn with_changes(items: u64, rate: u64, most: u64, steps: &[(u64, u64)]) -> Tick {
     // In thousandths of a call, as changes are.
     let (mut at, mut left, mut pace) = (0, items * 1_000, rate * 1_000);
@@ -154,16 +155,16 @@ fn with_changes(items: u64, rate: u64, most: u64, steps: &[(u64, u64)]) -> Tick 
     Tick::from_micros(at + left * SECOND / pace.min(most * 1_000))
 }
 
-/// A limit on calls and one on tokens, with a few calls that are very large.
+/// Returns providers with a limit on calls and one on tokens, with a few calls that are very large.
 pub fn calls_and_tokens() -> Family {
     const ITEMS: u64 = 3_000;
     let mut cases = Vec::new();
     for seed in 0..20 {
         for share in [12, 20, 30] {
-            let mut random = JitterRandom::new(777 + seed);
-            // Twice as large half as often, up to 64 times.
+            let mut random = SplitMix64::new(777 + seed);
+            // Sizes double with half the probability, up to 64 times.
             let size = |draw: u64| 100 * (1 << (draw % 64).trailing_ones()) + draw / 64 % 100;
-            let sizes: Vec<u64> = (0..ITEMS).map(|_| size(random.next())).collect();
+            let sizes: Vec<u64> = (0..ITEMS).map(|_| size(random.next_u64())).collect();
             let total: u64 = sizes.iter().sum();
             let (rate, tokens) = (20, total / ITEMS * share);
             let burst = tokens * 5;
@@ -182,14 +183,14 @@ pub fn calls_and_tokens() -> Family {
     Family::new("calls-and-tokens", cases)
 }
 
-/// A provider that answers so many calls at a time.
+/// Returns providers that serve a limited number of calls at a time.
 pub fn at_once() -> Family {
     let mut cases = Vec::new();
     for most in [4, 16, 64] {
         for latency in [100, 1_000] {
             for is_heavy in [false, true] {
                 for seed in 0..5 {
-                    let provider = SimProvider::free(Span::from_millis(latency));
+                    let provider = SimProvider::unlimited(Span::from_millis(latency));
                     let provider = if is_heavy { provider.heavy(seed) } else { provider };
                     let average = latency * if is_heavy { 1_650 } else { 1_000 };
                     cases.push(Case {

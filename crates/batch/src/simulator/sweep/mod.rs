@@ -1,16 +1,17 @@
-//! Many providers, by family: how long a batch takes with each, compared with the best there is.
+//! Families of simulated providers: how long a batch takes with each, compared with the best
+//! possible time.
 
 mod limits;
 mod noise;
 
 use tollgate::{Span, Tick};
 
-use super::{SimProvider, play, play_at_once};
+use super::{SimProvider, simulate, simulate_without_waiting};
 
 pub use limits::{at_once, burst_of_one, calls_and_tokens, changes, clean, small_bursts, windows};
-pub use noise::{advice_of_a_minute, headers_that_lie, noise, stress};
+pub use noise::{advice_of_a_minute, false_headers, noise, stress};
 
-/// A batch, and what its time is compared with.
+/// A batch, and the time that it is compared with.
 #[derive(Clone, Debug)]
 pub(super) struct Case {
     provider: SimProvider,
@@ -23,52 +24,52 @@ pub(super) struct Case {
 /// The items of a batch.
 #[derive(Clone, Debug)]
 enum ItemSizes {
-    /// So many, whose tokens are not counted.
+    /// This many items, whose tokens are not counted.
     Calls(u64),
-    /// One of so many tokens each.
+    /// One item for each number of tokens.
     Tokens(Vec<u64>),
 }
 
-/// The best time there is.
+/// The best possible time.
 #[derive(Clone, Debug)]
 enum Best {
-    /// That of a caller that knows everything.
+    /// The time of a caller that knows the limits.
     Takes(Span),
-    /// That of the same batch with a provider that refuses nothing without reason.
+    /// The time of the same batch with a provider that refuses nothing at random.
     With(Box<SimProvider>),
-    /// That of a caller that calls again at once, whatever is refused.
+    /// The time of a caller that retries every refused call at once.
     AtOnce,
 }
 
-/// Providers that have something in common.
+/// A family of providers.
 #[derive(Clone, Debug)]
 pub struct Family {
-    /// What they have in common.
+    /// The name of the family.
     pub name: String,
     cases: Vec<Case>,
 }
 
-/// The median, the ninth tenth and the worst, each of a thousand.
+/// The median, the 90th percentile and the maximum, in thousandths.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SweepSpread {
-    /// Half of the cases are not above it.
+    /// The median.
     pub p50: u64,
-    /// Nine tenths of them are not.
+    /// The 90th percentile.
     pub p90: u64,
-    /// None is.
+    /// The maximum.
     pub worst: u64,
 }
 
-/// How the batches of a family went.
+/// The results of a family.
 #[derive(Clone, Debug)]
 pub struct SweepSummary {
-    /// How many they were.
+    /// How many batches ran.
     pub cases: usize,
-    /// How long they took, of a thousandth of the best time.
+    /// The durations, in thousandths of the best possible time.
     pub took: SweepSpread,
-    /// How many calls were refused, of a thousand.
+    /// How many of a thousand calls were refused.
     pub refused: SweepSpread,
-    /// The one that took longest.
+    /// The case that took longest.
     pub slowest: String,
 }
 
@@ -86,17 +87,18 @@ impl Family {
         Family { name: name.into(), cases }
     }
 
-    /// How many cases there are.
+    /// Returns the number of cases.
     pub fn cases(&self) -> usize {
         self.cases.len()
     }
 
-    /// Plays each `nth` of the cases, or a few more: they come in a pattern of which a sample must not choose one side.
-    pub fn play(&self, nth: usize) -> SweepSummary {
+    /// Runs every `nth` case, or a few more: the cases form a pattern, and a sample must not select
+    /// one side of it.
+    pub fn run(&self, nth: usize) -> SweepSummary {
         let nth = (1..=nth).rev().find(|nth| gcd(*nth, self.cases.len()) == 1).unwrap_or(1);
         let (mut took, mut refused, mut slowest) = (Vec::new(), Vec::new(), (0, String::new()));
         for case in self.cases.iter().step_by(nth) {
-            let (time, of_thousand) = case.play();
+            let (time, of_thousand) = case.run();
             took.push(time);
             refused.push(of_thousand);
             if time >= slowest.0 {
@@ -113,14 +115,15 @@ impl Family {
 }
 
 impl Case {
-    /// A batch whose calls are refused for no reason that its pace could change, compared with one where they are not.
+    /// Returns the case of a batch whose calls are refused independent of its pace, compared with
+    /// one where they are not.
     fn beside(best: SimProvider, provider: SimProvider, items: u64, workers: u64, seed: u64) -> Case {
         let best = Best::With(Box::new(best));
         Case { provider, sizes: ItemSizes::Calls(items), workers, seed, best }
     }
 
-    /// How long it took, and how many calls were refused, both of a thousand.
-    fn play(&self) -> (u64, u64) {
+    /// Runs the case. Returns its duration and its refused calls, both in thousandths.
+    fn run(&self) -> (u64, u64) {
         let sizes = match &self.sizes {
             ItemSizes::Calls(count) => vec![0; usize::try_from(*count).unwrap_or(usize::MAX)],
             ItemSizes::Tokens(sizes) => sizes.clone(),
@@ -128,14 +131,16 @@ impl Case {
         let workers = usize::try_from(self.workers).unwrap_or(usize::MAX);
         let best = match &self.best {
             Best::Takes(span) => *span,
-            Best::With(provider) => {
-                play(&mut provider.as_ref().clone(), &sizes, workers, self.seed).makespan.since(Tick::ZERO)
+            Best::With(provider) => simulate(&mut provider.as_ref().clone(), &sizes, workers, self.seed)
+                .makespan
+                .since(Tick::ZERO),
+            Best::AtOnce => {
+                simulate_without_waiting(&mut self.provider.clone(), &sizes, workers).since(Tick::ZERO)
             }
-            Best::AtOnce => play_at_once(&mut self.provider.clone(), &sizes, workers).since(Tick::ZERO),
         };
-        let played = play(&mut self.provider.clone(), &sizes, workers, self.seed);
-        let took = played.makespan.as_micros() * 1_000 / best.as_micros().max(1);
-        (took, played.rejected * 1_000 / played.calls.max(1))
+        let simulated = simulate(&mut self.provider.clone(), &sizes, workers, self.seed);
+        let took = simulated.makespan.as_micros() * 1_000 / best.as_micros().max(1);
+        (took, simulated.rejected * 1_000 / simulated.calls.max(1))
     }
 }
 

@@ -1,23 +1,23 @@
-//! Providers that refuse calls whatever the pace, and say what is not so.
+//! Families of providers that refuse calls at any pace, or send false headers.
 
 use std::time::Duration;
 
 use tollgate::Span;
 
 use super::{Best, Case, Family, ItemSizes};
-use crate::random::JitterRandom;
-use crate::simulator::{Lie, SimLimit, SimNoise, SimProvider};
+use crate::simulator::{FalseHeaders, SimLimit, SimNoise, SimProvider};
+use tollgate_store::SplitMix64;
 
 const ITEMS: u64 = 5_000;
 
-fn pick(random: &mut JitterRandom, of: &[u64]) -> u64 {
-    of[usize::try_from(random.next() % of.len() as u64).unwrap_or(0)]
+fn pick(random: &mut SplitMix64, of: &[u64]) -> u64 {
+    of[usize::try_from(random.next_u64() % of.len() as u64).unwrap_or(0)]
 }
 
-/// So many of a thousand calls are refused by chance, as one says it that has too much to do, or as one whose limit was met;
-/// `is_limited` says that it has a limit as well.
+/// Returns providers that refuse this many of a thousand calls at random, as by an overloaded
+/// provider or as by a limit; with `is_limited` there is a limit as well.
 pub fn noise(of_thousand: u64, overloaded: bool, is_limited: bool) -> Family {
-    let mut random = JitterRandom::new(of_thousand);
+    let mut random = SplitMix64::new(of_thousand);
     let mut cases = Vec::new();
     for seed in 0..100 {
         let latency = pick(&mut random, &[20, 60, 200, 1_000, 5_000]);
@@ -29,7 +29,7 @@ pub fn noise(of_thousand: u64, overloaded: bool, is_limited: bool) -> Family {
         let provider = if is_limited {
             SimProvider::of_calls(SimLimit::Bucket { rate, burst }, latency)
         } else {
-            SimProvider::free(latency)
+            SimProvider::unlimited(latency)
         }
         .refuses_within(Span::from_millis(refusal));
         let noise = SimNoise { of_thousand, overloaded, advice: None };
@@ -40,10 +40,10 @@ pub fn noise(of_thousand: u64, overloaded: bool, is_limited: bool) -> Family {
     Family::new(format!("noise-{}%-{status}{beside}", of_thousand / 10), cases)
 }
 
-/// Headers that say limit 0, or that nothing is left, for ever.
-pub fn headers_that_lie() -> Family {
+/// Returns providers whose headers have a limit of 0, or with nothing left, for ever.
+pub fn false_headers() -> Family {
     let mut cases = Vec::new();
-    for lie in [Lie::LimitZero, Lie::NothingLeft] {
+    for headers in [FalseHeaders::LimitZero, FalseHeaders::NothingLeft] {
         for (rate, latency, workers) in
             [(10, 1_000, 50), (100, 100, 50), (100, 1_000, 300), (0, 100, 50), (3, 200, 10)]
         {
@@ -51,25 +51,31 @@ pub fn headers_that_lie() -> Family {
                 for seed in 0..3 {
                     let latency = Span::from_millis(latency);
                     let provider = match rate {
-                        0 => SimProvider::free(latency),
+                        0 => SimProvider::unlimited(latency),
                         rate => SimProvider::of_calls(SimLimit::Bucket { rate, burst: rate }, latency),
                     };
                     let noise = SimNoise { of_thousand, overloaded: false, advice: None };
                     let provider = provider.noise(noise, seed);
-                    cases.push(Case::beside(provider.clone(), provider.lies(lie), 2_000, workers, seed));
+                    cases.push(Case::beside(
+                        provider.clone(),
+                        provider.false_headers(headers),
+                        2_000,
+                        workers,
+                        seed,
+                    ));
                 }
             }
         }
     }
-    Family::new("headers-that-lie", cases)
+    Family::new("headers-that-headers", cases)
 }
 
-/// A twentieth of the calls gets the advice to wait for a minute.
+/// Returns providers that refuse a twentieth of the calls with the advice to wait for a minute.
 pub fn advice_of_a_minute() -> Family {
     let mut cases = Vec::new();
     for (latency, workers) in [(20, 8), (200, 32), (1_000, 100), (5_000, 100), (1_000, 8)] {
         for seed in 0..20 {
-            let provider = SimProvider::free(Span::from_millis(latency));
+            let provider = SimProvider::unlimited(Span::from_millis(latency));
             let advice = Some(Duration::from_secs(60));
             let noise = SimNoise { of_thousand: 50, overloaded: false, advice };
             cases.push(Case::beside(provider.clone(), provider.noise(noise, seed), ITEMS, workers, seed));
@@ -78,12 +84,12 @@ pub fn advice_of_a_minute() -> Family {
     Family::new("advice-of-a-minute", cases)
 }
 
-/// A hundred items and twenty workers, and half of the calls is refused.
+/// Returns providers that refuse half of the calls, for a hundred items and twenty workers.
 pub fn stress() -> Family {
     let cases = (0..100).map(|seed| {
         let noise = SimNoise { of_thousand: 500, overloaded: false, advice: None };
         Case {
-            provider: SimProvider::free(Span::from_secs(1)).noise(noise, seed),
+            provider: SimProvider::unlimited(Span::from_secs(1)).noise(noise, seed),
             sizes: ItemSizes::Calls(100),
             workers: 20,
             seed,

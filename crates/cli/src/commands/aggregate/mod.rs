@@ -1,6 +1,6 @@
-//! What is made of the stream of a DynamoDB table.
+//! `tollgate aggregate`: processes the stream of a DynamoDB table.
 
-mod ending;
+mod stop_signal;
 mod view;
 
 use std::time::Duration;
@@ -10,7 +10,7 @@ use tollgate_dynamo::aggregate::{
     Aggregator, BatchOutcome, FailedRecord, Folder, StreamBatch, StreamReader, StreamRecord, StreamStart,
 };
 
-use self::ending::StopSignal;
+use self::stop_signal::StopSignal;
 use self::view::Aggregated;
 use crate::args::AggregateArgs;
 use crate::context::Context;
@@ -24,10 +24,10 @@ const IDLE: Duration = Duration::from_secs(1);
 /// How long to wait after a failure, at first and at most.
 const REST: [Duration; 2] = [Duration::from_millis(200), Duration::from_secs(10)];
 
-/// How often a batch that fails is tried with `--once`, where the caller waits for the end.
+/// The maximum number of attempts of a batch with `--once`.
 const TRIES_MAX: u32 = 5;
 
-/// Does what the stream asks for, until a signal ends it.
+/// Processes the stream until a signal to stop.
 pub(super) fn run(context: &Context, args: AggregateArgs) -> Result<Output> {
     let store = open_dynamodb(&context.settings)?;
     let start = match (args.from_start, args.latest) {
@@ -40,57 +40,58 @@ pub(super) fn run(context: &Context, args: AggregateArgs) -> Result<Output> {
         aggregator = aggregator.with_archive(Folder::new(folder));
     }
     let reader = StreamReader::open(&store, start).wait()?;
-    let mut shift = Shift {
+    let mut run = AggregateRun {
         context,
         aggregator,
         reader,
         is_once: args.once,
-        ending: StopSignal::listen()?,
+        stop: StopSignal::listen()?,
         done: BatchOutcome::default(),
         progress: context.progress(),
     };
-    shift.work()?;
-    let exit = if shift.done.failed.is_empty() { Exit::OK } else { Exit::FAILURE };
-    drop(shift.progress);
-    Ok(Output::new(Aggregated::from(shift.done)).with_exit(exit))
+    run.work()?;
+    let exit = if run.done.failed.is_empty() { Exit::OK } else { Exit::FAILURE };
+    drop(run.progress);
+    Ok(Output::new(Aggregated::from(run.done)).with_exit(exit))
 }
 
 /// One run of the command.
-struct Shift<'a> {
+struct AggregateRun<'a> {
     context: &'a Context,
     aggregator: Aggregator,
     reader: StreamReader,
     is_once: bool,
-    ending: StopSignal,
+    stop: StopSignal,
     done: BatchOutcome,
     progress: ProgressLine,
 }
 
-impl Shift<'_> {
+impl AggregateRun<'_> {
     fn work(&mut self) -> Result<()> {
-        while !self.ending.is_told() {
+        while !self.stop.is_set() {
             match self.reader.next_batch().wait() {
                 Ok(Some(batch)) => {
-                    if !self.do_batch(&batch)? {
+                    if !self.process(&batch)? {
                         return Ok(());
                     }
                 }
                 Ok(None) if self.is_once => return Ok(()),
-                Ok(None) => self.ending.pause(IDLE),
+                Ok(None) => self.stop.pause(IDLE),
                 Err(error) if self.is_once => return Err(error.into()),
                 Err(error) => {
-                    self.context.note(format_args!("{error}; trying again"));
-                    self.ending.pause(REST[1]);
+                    self.context.note(format_args!("{error}; retrying"));
+                    self.stop.pause(REST[1]);
                 }
             }
         }
         Ok(())
     }
 
-    /// Does what a batch asks for, again and again while some of it fails. `false` if it is given up.
-    fn do_batch(&mut self, batch: &StreamBatch) -> Result<bool> {
+    /// Processes a batch, and retries the records that fail. Returns `false` if it gives up.
+    fn process(&mut self, batch: &StreamBatch) -> Result<bool> {
         let mut left = batch.records.clone();
-        let (mut rest, mut tries) = (REST[0], 0);
+        let mut rest = REST[0];
+        let mut tries = 0;
         loop {
             let mut outcome = self.aggregator.handle(&left).wait();
             let failed = std::mem::take(&mut outcome.failed);
@@ -102,15 +103,15 @@ impl Shift<'_> {
                 return Ok(true);
             }
             tries += 1;
-            if self.ending.is_told() || self.is_once && tries >= TRIES_MAX {
+            if self.stop.is_set() || self.is_once && tries >= TRIES_MAX {
                 self.done.failed.extend(failed);
                 return Ok(false);
             }
             if let Some(FailedRecord { why, .. }) = failed.first() {
-                self.context.note(format_args!("{} records fail, and are tried again: {why}", failed.len()));
+                self.context.note(format_args!("{} records failed and are retried: {why}", failed.len()));
             }
             left.retain(|record| is_among(&failed, record));
-            self.ending.pause(rest);
+            self.stop.pause(rest);
             rest = (rest * 2).min(REST[1]);
         }
     }
@@ -119,7 +120,7 @@ impl Shift<'_> {
         let shards = self.reader.progress();
         let BatchOutcome { records, written, archived, .. } = &self.done;
         self.progress.show(format_args!(
-            "{} records of {} open shards: {} buckets written down, {} events archived",
+            "{} records of {} open shards: {} buckets written, {} events archived",
             grouped(records),
             grouped(shards.open),
             grouped(written),

@@ -3,7 +3,7 @@ use tollgate_dynamo::aggregate::{BatchOutcome, FailedRecord};
 
 use crate::output::{Answer, TableCell, TextPage, TextTable, grouped, style};
 
-/// What was done.
+/// The output of `tollgate aggregate`.
 #[derive(Serialize)]
 pub(super) struct Aggregated {
     records: usize,
@@ -34,14 +34,16 @@ impl Answer for Aggregated {
     fn text(&self, page: &mut TextPage) {
         page.fields([
             ("records", TableCell::from(grouped(self.records))),
-            ("written down", format!("{} times a bucket", grouped(self.written)).into()),
+            ("written", format!("{} times a bucket", grouped(self.written)).into()),
             ("expired", format!("{} buckets", grouped(self.remains)).into()),
             ("archived", format!("{} audit events", grouped(self.archived)).into()),
             ("doubled", format!("{} hot buckets", grouped(self.doubled)).into()),
         ]);
         if !self.unreadable.is_empty() {
             page.heading("unreadable");
-            self.unreadable.iter().for_each(|what| page.line(what));
+            for record in &self.unreadable {
+                page.line(record);
+            }
         }
         if !self.failed.is_empty() {
             page.gap();

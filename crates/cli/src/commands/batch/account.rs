@@ -1,4 +1,4 @@
-//! Accounts: where requests go, with which key, and what each of them allows.
+//! Accounts: base URL, API key and known limits.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -18,41 +18,41 @@ use crate::limit_text;
 use crate::reading::{read_regular, read_text};
 use crate::settings::SettingsError;
 
-/// How many accounts there may be: as many as a batch can use.
+/// The maximum number of accounts: as many as a batch can use.
 const ACCOUNTS_MAX: usize = SCOPES_MAX;
 
-/// How long a file of accounts may be.
+/// The maximum size of a file of accounts.
 const FILE_MAX: u64 = 1 << 20;
 
-/// How long a file with a key may be.
+/// The maximum size of a key file.
 const KEY_FILE_MAX: u64 = 64 << 10;
 
-/// Which form an endpoint speaks.
+/// The API of an endpoint.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, ValueEnum)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Api {
-    /// OpenAI, and all that are compatible with it
+    /// OpenAI, and compatible APIs
     #[default]
     Openai,
     /// Anthropic
     Anthropic,
     /// Azure OpenAI
     Azure,
-    /// Gemini: its OpenAI-compatible endpoint, or its own where requests have its paths
+    /// Gemini: its OpenAI-compatible endpoint, or its own for requests with its paths
     Gemini,
 }
 
 /// One account, or one region of it.
 #[derive(Clone, Debug)]
 pub(crate) struct AccountConfig {
-    /// What it is called in results and on the screen.
+    /// Its name in results and on the screen.
     pub(crate) name: String,
-    /// Where requests go: what comes before the path of a request.
+    /// The base URL, to which the path of a request is appended.
     pub(crate) base_url: String,
     pub(crate) api: Api,
-    /// What it is to be paid with, if it wants a key.
+    /// The API key, if one is sent.
     pub(crate) key: Option<ApiKey>,
-    /// What it is known to allow. What is not known is found out.
+    /// The known limits. Unknown limits are learned.
     pub(crate) limits: Vec<Limit>,
     /// The version of the API in the query, for Azure.
     pub(crate) api_version: Option<String>,
@@ -60,25 +60,25 @@ pub(crate) struct AccountConfig {
     pub(crate) headers: Vec<Header>,
 }
 
-/// What is said of a name that may be the key itself, which is not to be shown.
-const NOT_A_VARIABLE: &str = "the variable that should have the key is not set, and its name is not shown, because it may be \
-                              a key; key_env is the name of a variable, such as OPENAI_API_KEY";
+/// The error for the name of a variable that may be the key itself, which must not be shown.
+const NOT_A_VARIABLE: &str = "the environment variable of the key is not set, and its name is not shown, because it may be \
+                              a key; key_env is the name of an environment variable, such as OPENAI_API_KEY";
 
-/// Where a key is.
+/// The location of a key.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct KeyAt {
-    /// In this variable of the environment.
+    /// In this environment variable.
     pub(crate) variable: Option<String>,
-    /// In this file, alone.
+    /// In this file, which contains nothing else.
     pub(crate) file: Option<PathBuf>,
 }
 
-/// Accounts, and what their models cost.
+/// Accounts, and the prices of their models.
 #[derive(Debug)]
 pub(crate) struct AccountConfigs {
     pub(crate) accounts: Vec<AccountConfig>,
     pub(crate) prices: Prices,
-    /// What is to be said about keys before the start.
+    /// Notices about keys, printed before the start.
     pub(crate) notices: Vec<String>,
 }
 
@@ -108,7 +108,7 @@ struct AccountText {
 }
 
 impl AccountConfigs {
-    /// Those of a file.
+    /// Reads a file of accounts.
     ///
     /// # Errors
     ///
@@ -128,8 +128,8 @@ impl AccountConfigs {
             .into());
         }
         let folder = path.parent().unwrap_or(Path::new(""));
-        let (mut accounts, mut notices) =
-            (Vec::<AccountConfig>::with_capacity(file.account.len()), Vec::new());
+        let mut accounts = Vec::<AccountConfig>::with_capacity(file.account.len());
+        let mut notices = Vec::new();
         for text in file.account {
             if accounts.iter().any(|account| account.name == text.name) {
                 return Err(wrong(format!("two accounts are called {:?}", text.name)).into());
@@ -147,7 +147,7 @@ impl AccountConfigs {
 }
 
 impl AccountText {
-    /// Returns the account, and what is to be said about its key.
+    /// Returns the account, and a notice about its key.
     fn account(
         self,
         folder: &Path,
@@ -175,11 +175,11 @@ impl AccountText {
 }
 
 impl KeyAt {
-    /// The key, if there is to be one.
+    /// Reads the key, if a location is given.
     ///
     /// # Errors
     ///
-    /// [`SettingsError`] if it is not where it is said to be; the key itself is in no message.
+    /// [`SettingsError`] if the key is not at its location; no message contains the key.
     pub(crate) fn read(&self, environment: &dyn Fn(&str) -> Option<String>) -> Result<Option<ApiKey>> {
         let (key, place) = match (&self.variable, &self.file) {
             (Some(_), Some(_)) => {
@@ -187,11 +187,12 @@ impl KeyAt {
             }
             (None, None) => return Ok(None),
             (Some(variable), None) => {
-                let missing = || match may_be_key(variable) {
-                    true => SettingsError(NOT_A_VARIABLE.into()),
-                    false => SettingsError(format!(
-                        "the variable {variable}, which should have the key, is not set"
-                    )),
+                let missing = || {
+                    if may_be_key(variable) {
+                        SettingsError(NOT_A_VARIABLE.into())
+                    } else {
+                        SettingsError(format!("the environment variable {variable} of the key is not set"))
+                    }
                 };
                 (environment(variable).ok_or_else(missing)?, variable.clone())
             }
@@ -213,20 +214,20 @@ impl KeyAt {
     }
 }
 
-/// An address that paths can be put behind.
+/// Parses a base URL.
 ///
 /// # Errors
 ///
-/// [`SettingsError`] with what would be right.
+/// [`SettingsError`] with what would be valid.
 pub(crate) fn base_url(text: &str) -> Result<String, SettingsError> {
     let bad = |why: &str| {
         SettingsError(format!("the base URL {why}; valid is one such as https://api.openai.com/v1"))
     };
     let rest = text.strip_prefix("https://").or_else(|| text.strip_prefix("http://"));
     let rest = rest.ok_or_else(|| bad("must begin with http:// or https://"))?;
-    // A password would be sent, and shown: keys have a place of their own.
+    // A password would be sent, and shown: keys have options of their own.
     if rest.contains('@') {
-        return Err(bad("must have no user or password in it"));
+        return Err(bad("must not contain a user or a password"));
     }
     if rest.is_empty()
         || rest.starts_with('/')
@@ -286,7 +287,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_with_a_file_is_said() {
+    fn an_invalid_file_is_refused_with_the_reason() {
         let one = |rest: &str| format!("[[account]]\nname = \"a\"\nbase_url = \"https://x.example\"\n{rest}");
         for (text, what) in [
             (String::new(), "no [[account]]"),
@@ -316,7 +317,7 @@ mod tests {
                 (one(&format!("key = \"{key}\"")), "unknown field `key`"),
                 (one(&format!("api_key = '{key}'")), "unknown field `api_key`"),
                 (one(&format!("key = {key}")), "line 4"),
-                (one(&format!("key_env = \"{key}\"")), "name of a variable"),
+                (one(&format!("key_env = \"{key}\"")), "name of an environment variable"),
                 (one(&format!("key_file = \"{key}\"")), "the key file"),
                 (one(&format!("api = \"{key}\"")), "unknown variant"),
                 (one(&format!("limits = \"{key}\"")), "invalid type"),

@@ -1,4 +1,4 @@
-//! Lines of the input that have no result of their own, and the file that says why.
+//! Lines of the input that are not sent, and the errors file with the reasons.
 
 use std::borrow::Cow;
 use std::fs::File;
@@ -11,11 +11,11 @@ use serde::{Deserialize, Serialize};
 use super::input::is_stdin;
 use super::line_numbers::LineNumbers;
 
-/// The longest line of a file of ours. An entry has the text of a line of the input, in which a byte is escaped by at most
+/// The longest line of an errors file. An entry has the text of a line of the input, in which a byte is escaped by at most
 /// six.
 const ENTRY_BYTES_MAX: u64 = 8 * super::lines::LINE_BYTES_MAX;
 
-/// Lines that have no result, and where they go.
+/// Lines that are not sent, and the errors file that they are written to.
 pub(crate) struct BadLines {
     path: PathBuf,
     input: String,
@@ -28,11 +28,11 @@ struct BadLinesState {
     count: u64,
     first: Option<String>,
     numbers: LineNumbers,
-    /// Why nothing more can be put aside, or nothing more be read.
+    /// Why no more lines can be written, or read.
     broken: Option<String>,
 }
 
-/// An entry of the file: a line that is no request with its text, or a request that is not sent with its id.
+/// An entry of the file: an invalid line with its text, or a request that is not sent with its id.
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct BadLineEntry<'a> {
@@ -46,7 +46,7 @@ struct BadLineEntry<'a> {
 }
 
 impl BadLineEntry<'_> {
-    /// Returns true if a run wrote this line: it is what the writer makes of its fields, byte for byte. Linters write a file,
+    /// Returns true if a run wrote this line: it equals what the writer makes of its fields. Linters write a file,
     /// a line and an error as well.
     fn is_ours(line: &[u8]) -> bool {
         serde_json::from_slice::<BadLineEntry<'_>>(line).is_ok_and(|entry| {
@@ -55,7 +55,7 @@ impl BadLineEntry<'_> {
         })
     }
 
-    /// Returns true if a crash can have left this at the end of a file of ours: an entry that is not whole, or zeros.
+    /// Returns true if a crash can have left this at the end of an errors file: an incomplete entry, or zeros.
     fn may_be_cut_off(tail: &[u8]) -> bool {
         let known = tail.split(|byte| *byte == 0).next().unwrap_or_default();
         let is_cut = |cause: serde_json::Error| cause.is_eof();
@@ -66,34 +66,33 @@ impl BadLineEntry<'_> {
 }
 
 impl BadLines {
-    /// Lines of this input go to the file at `path`, which is created when there is one.
+    /// Creates an empty collection. The file at `path` is created with the first line.
     pub(crate) fn new(path: PathBuf, input: &Path) -> BadLines {
         let input = if is_stdin(input) { "stdin".into() } else { input.display().to_string() };
         BadLines { path, input, state: Mutex::default() }
     }
 
-    /// Returns why the file may not be written to, if it is there and is not of an earlier run.
+    /// Returns why the file must not be written to, if it exists and is not of an earlier run.
     pub(crate) fn check(&self) -> Result<(), String> {
         let path = self.path.display();
         match std::fs::metadata(&self.path) {
             Err(cause) if cause.kind() == io::ErrorKind::NotFound => return Ok(()),
             Err(cause) => return Err(format!("{path} cannot be used: {cause}")),
-            Ok(there) if !there.is_file() => return Err(format!("{path} is no regular file")),
+            Ok(there) if !there.is_file() => return Err(format!("{path} is not a regular file")),
             Ok(there) if there.len() == 0 => return Ok(()),
             Ok(_) => {}
         }
         match File::open(&self.path).and_then(is_of_a_run) {
             Ok(true) => Ok(()),
             Ok(false) => Err(format!(
-                "{path} is not a file of errors of an earlier run, so nothing was written to it; name another with \
+                "{path} is not an errors file of an earlier run, so nothing was written to it; name another file with \
                  --errors"
             )),
             Err(cause) => Err(format!("{path} cannot be read: {cause}")),
         }
     }
 
-    /// Empties the file of an earlier run, which [`check`](BadLines::check) has found to be one: what it says may not be true
-    /// any more.
+    /// Empties the file of an earlier run, which [`check`](BadLines::check) has verified: its entries may be outdated.
     pub(crate) fn empty_old(&self) -> io::Result<()> {
         match std::fs::metadata(&self.path) {
             Ok(there) if there.len() > 0 => create_private(&self.path).map(drop),
@@ -105,17 +104,17 @@ impl BadLines {
         &self.path
     }
 
-    /// Returns how many lines are no requests.
+    /// Returns how many lines are invalid.
     pub(crate) fn count(&self) -> u64 {
         self.state().count
     }
 
-    /// Returns what is wrong with the first line that was put aside.
+    /// Returns the first line that is not sent, and why.
     pub(crate) fn first(&self) -> Option<String> {
         self.state().first.clone()
     }
 
-    /// Why the input ended early, if it did.
+    /// Returns why the input ended early, if it did.
     pub(crate) fn broken(&self) -> Option<String> {
         self.state().broken.clone()
     }
@@ -124,30 +123,32 @@ impl BadLines {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The input cannot be read beyond this line.
+    /// Records that the input cannot be read beyond this line.
     pub(super) fn give_up(&self, line: u64, why: &io::Error) {
         let broken = format!("{} cannot be read beyond line {line}: {why}", self.input);
         self.state().broken = Some(broken);
     }
 
-    /// The next item of the batch stands in this line.
+    /// Records the line of the next item of the batch.
     pub(super) fn add_item(&self, line: u64) {
         self.state().numbers.add(line);
     }
 
-    /// Puts a line aside that is no request. Returns false if it could not be written down, and would be lost.
+    /// Writes an invalid line to the file. Returns false if it could not be written, and would be lost.
     pub(super) fn put_aside(&self, line: u64, error: &str, text: &str) -> bool {
         let mut state = self.state();
         state.count += 1;
-        let (file, text) = (Cow::from(&self.input), Some(text.into()));
+        let file = Cow::from(&self.input);
+        let text = Some(text.into());
         self.write(&mut state, &BadLineEntry { file, line, custom_id: None, error: error.into(), text })
     }
 
-    /// Puts a request aside that is not called, by its number in the batch.
+    /// Writes a request that is not sent to the file, by its number in the batch.
     pub(super) fn put_item_aside(&self, item: u64, id: &str, error: &str) {
         let mut state = self.state();
         let line = state.numbers.line_of(item).unwrap_or_default();
-        let (file, custom_id) = (Cow::from(&self.input), Some(id.into()));
+        let file = Cow::from(&self.input);
+        let custom_id = Some(id.into());
         self.write(&mut state, &BadLineEntry { file, line, custom_id, error: error.into(), text: None });
     }
 
@@ -171,7 +172,7 @@ impl BadLines {
         line.push(b'\n');
         let start = file.stream_position()?;
         file.write_all(&line).inspect_err(|_| {
-            // A disk that is full may have taken a part of it.
+            // A full disk may have stored a part of the line.
             let _ = file.set_len(start).and_then(|()| file.seek(SeekFrom::Start(start)));
         })
     }
@@ -180,7 +181,8 @@ impl BadLines {
 /// Returns true if each line of a file is an entry that a run wrote. A crash may have cut off the last one.
 fn is_of_a_run(file: File) -> io::Result<bool> {
     let mut reader = BufReader::with_capacity(1 << 16, file);
-    let (mut line, mut has_entry) = (Vec::new(), false);
+    let mut line = Vec::new();
+    let mut has_entry = false;
     loop {
         line.clear();
         (&mut reader).take(ENTRY_BYTES_MAX).read_until(b'\n', &mut line)?;
@@ -193,7 +195,7 @@ fn is_of_a_run(file: File) -> io::Result<bool> {
     }
 }
 
-/// Creates a file that others cannot read: what was to be sent is for the owner only.
+/// Creates a file that only the owner can read, because it contains requests.
 fn create_private(path: &Path) -> io::Result<File> {
     let mut options = File::options();
     #[cfg(unix)]

@@ -1,4 +1,4 @@
-//! The bar on a terminal and the lines below it, drawn over by indicatif.
+//! The progress bar on a terminal and the lines below it, redrawn by indicatif.
 
 use std::fmt::Write;
 use std::io::{self, Write as _};
@@ -10,10 +10,10 @@ use terminal_size::{Height, Width};
 use super::progress::{Snapshot, percent};
 use crate::output::style::{GOOD, paint};
 
-/// How often the terminal is written to, at most, a second.
+/// The maximum refresh rate.
 const FRAMES_PER_SECOND: u8 = 20;
 
-/// Full and empty parts, which differ without colours, too.
+/// Full and empty parts, which also differ without colours.
 const PARTS: &str = "█░";
 
 /// Rows that accounts may not have: the bar, the counts in up to four lines, the last error and the cursor.
@@ -31,14 +31,14 @@ pub(crate) struct BatchBar {
 
 #[derive(Default)]
 struct Frame {
-    /// What stands before the bar.
+    /// The text before the bar.
     head: String,
     /// The lines below it.
     below: String,
 }
 
 impl BatchBar {
-    /// A bar for so many lines of the input; without a bar if that is not known.
+    /// Creates the view for `total` lines of the input; without a bar if that is not known.
     pub(crate) fn new(total: Option<u64>, width: usize) -> BatchBar {
         let choice = anstream::AutoStream::choice(&io::stderr());
         let has_colors = choice != anstream::ColorChoice::Never;
@@ -49,7 +49,7 @@ impl BatchBar {
         BatchBar { bar, frame, has_colors, width }
     }
 
-    /// Draws a snapshot over the one before.
+    /// Redraws the view.
     pub(crate) fn draw(&self, snapshot: &Snapshot) {
         let (width, height) = match terminal_size::terminal_size_of(io::stderr()) {
             Some((Width(width), Height(height))) => (width.into(), height.into()),
@@ -67,7 +67,7 @@ impl BatchBar {
         self.bar.update(|state| state.set_pos(position));
     }
 
-    /// Clears the bar, writes something in its place and draws it anew below that.
+    /// Clears the bar, calls `write`, and redraws the bar below.
     pub(crate) fn suspend(&self, write: impl FnOnce()) {
         self.bar.suspend(write);
     }

@@ -1,4 +1,4 @@
-//! The calls of a batch: to which account and address, and what a reply is to the batch.
+//! The calls of a batch: account, address, and how a reply is reported to the batch.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -23,33 +23,33 @@ pub(super) struct BatchCalls {
     pub(super) prices: Arc<Prices>,
     pub(super) estimator: Arc<Estimator>,
     pub(super) reachability: Arc<Reachability>,
-    /// How often a request is tried.
+    /// The maximum number of attempts of a request.
     pub(super) attempts: u32,
 }
 
 impl BatchCalls {
-    /// Makes one call, and says what came of it.
+    /// Makes one call, and returns its reply.
     ///
     /// # Cancel safety
     ///
     /// As [`HttpCaller::call`].
     pub(super) async fn call(&self, attempt: &ItemAttempt<PlannedRequest>) -> CallReply<Answered> {
         let PlannedRequest { request, estimate } = attempt.payload();
-        let (account, gate) = &self.accounts[attempt.scope()];
+        let (account, first_call) = &self.accounts[attempt.scope()];
         let address = match endpoint::address(account, request.path.as_deref(), &request.model) {
             Ok(address) => address,
-            // However often it is tried, it cannot be sent to this account.
+            // A retry cannot help: the request has no address at this account.
             Err(why) => return CallReply::refused(Hint::fatal(FatalKind::Request).with_reason(why)),
         };
         let call = self.caller.call(account, address, request.body.get());
-        let replied = match gate.pass(call).await {
+        let replied = match first_call.pass(call).await {
             Ok(replied) => replied,
             Err(refusal) => return CallReply::not_sent(refusal),
         };
         let (host, _) = key::host_of(&account.base_url);
         let is_last = attempt.attempt() >= self.attempts;
         if self.reachability.observe(host, &replied, is_last, Clock::system().now()) {
-            // The batch is about to end. Until then no request fails for want of a connection.
+            // The batch is about to end. Until then no request must fail because of the connection.
             return std::future::pending().await;
         }
         let hint = replied.hint.clone();
@@ -75,7 +75,7 @@ impl BatchCalls {
     }
 }
 
-/// Adds what a server replied, if one did, to what its request may fail by.
+/// Adds the reply of the server, if there is one, for a request that may fail.
 fn with_rejected(
     reply: CallReply<Answered>,
     account: &AccountConfig,
@@ -87,7 +87,7 @@ fn with_rejected(
     }
 }
 
-/// Accounts by their names, each with its gate.
+/// Returns the accounts by name, each with the state of its first call.
 pub(super) fn by_name(accounts: Vec<AccountConfig>) -> HashMap<String, (AccountConfig, FirstCall)> {
     accounts.into_iter().map(|account| (account.name.clone(), (account, FirstCall::default()))).collect()
 }

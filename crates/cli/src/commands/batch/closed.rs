@@ -12,12 +12,12 @@ pub(super) struct ClosedAccounts(Arc<Mutex<ClosedState>>);
 struct ClosedState {
     /// Names and reasons.
     accounts: Vec<(String, String)>,
-    /// How many of them were reported.
-    told: usize,
+    /// How many of them were returned as notices.
+    reported: usize,
 }
 
 impl ClosedAccounts {
-    /// Adds the account of an event that says that it was closed. Calls that were under way say so once more.
+    /// Adds the account of an event that closed it. Calls in flight repeat the event.
     pub(super) fn observe(&self, event: &BatchEvent<'_>) {
         let BatchEvent::Closed { scope, closed } = event else { return };
         let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
@@ -26,12 +26,12 @@ impl ClosedAccounts {
         }
     }
 
-    /// Takes what was not reported yet.
+    /// Returns the notices that were not returned before.
     pub(super) fn take_notices(&self) -> Vec<String> {
         let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let (told, all) = (state.told, state.accounts.len());
-        state.told = all;
-        let news = state.accounts.iter().skip(told);
-        news.map(|(name, reason)| format!("account {name} is closed: {reason}")).collect()
+        let reported = state.reported;
+        state.reported = state.accounts.len();
+        let new = state.accounts.iter().skip(reported);
+        new.map(|(name, reason)| format!("account {name} is closed: {reason}")).collect()
     }
 }

@@ -1,4 +1,4 @@
-//! `tollgate batch run --dry-run`: what would be sent, and what it would cost at most.
+//! `tollgate batch run --dry-run`: reports what would be sent, and the maximum cost.
 
 use anyhow::Result;
 use serde::Serialize;
@@ -10,7 +10,7 @@ use crate::args::BatchRunArgs;
 use crate::exit::Exit;
 use crate::output::{Answer, Output, TableCell, TextPage, TextTable, counted, grouped};
 
-/// Reads requests, results, accounts and prices, and says what a run would do with them. Nothing is sent or written.
+/// Reads requests, results, accounts and prices, and reports what a run would do. Nothing is sent or written.
 pub(super) fn dry_run(args: &BatchRunArgs, accounts: &AccountConfigs) -> Result<Output> {
     let survey = Survey::of(args, &accounts.prices)?;
     let is_good = survey.bad_lines + survey.duplicates + survey.changed + survey.failed_before == 0;
@@ -34,7 +34,7 @@ pub(super) fn dry_run(args: &BatchRunArgs, accounts: &AccountConfigs) -> Result<
     Ok(Output::new(answer).with_exit(if is_good { Exit::OK } else { Exit::FAILURE }))
 }
 
-/// What a run would do.
+/// The output of a dry run.
 #[derive(Serialize)]
 struct DryRunAnswer {
     dry_run: bool,
@@ -87,14 +87,14 @@ impl Answer for DryRunAnswer {
             ("failed before", self.failed_before),
             ("changed since", self.changed),
             ("duplicate ids", self.duplicates),
-            ("no requests", self.bad_lines),
+            ("invalid lines", self.bad_lines),
         ] {
             if count > 0 {
                 row(name, grouped(count));
             }
         }
         if let Some(first) = &self.first_bad {
-            row("the first of these", first.clone());
+            row("first error", first.clone());
         }
         row("tokens", format!("{} at most, by estimate", grouped(self.tokens_max)));
         row("cost", self.cost());

@@ -4,13 +4,13 @@ use reqwest::header::{AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderName, Header
 
 use super::account::{AccountConfig, Api};
 
-/// The version of Anthropic's API that is spoken.
+/// The version of Anthropic's API.
 const ANTHROPIC_VERSION: &str = "2023-06-01";
 
-/// The version of Azure's API that is spoken, unless the account names another.
+/// The default version of Azure's API.
 const AZURE_VERSION: &str = "2024-10-21";
 
-/// Returns the address of a request. Base URLs may have the version in them, and so may the paths of requests.
+/// Returns the address of a request. Both base URLs and paths of requests may contain the API version.
 ///
 /// # Errors
 ///
@@ -29,8 +29,8 @@ pub(super) fn address(account: &AccountConfig, path: Option<&str>, model: &str) 
     }
 }
 
-/// Azure has deployments, which requests name as their model, and a version in the query, unless the base URL ends in
-/// `/openai/v1`.
+/// Returns an address of Azure: with the deployment, which requests name as their model, and a version in the query, unless
+/// the base URL ends in `/openai/v1`.
 fn azure(account: &AccountConfig, path: &str, model: &str) -> Result<String, String> {
     let base = &account.base_url;
     let given = account.api_version.as_deref();
@@ -43,7 +43,7 @@ fn azure(account: &AccountConfig, path: &str, model: &str) -> Result<String, Str
         return Ok(with_version(format!("{base}{rest}"), version));
     }
     if model.is_empty() {
-        return Err("it has no model, which Azure has for the name of the deployment".into());
+        return Err("it has no model, which is the name of the deployment on Azure".into());
     }
     let base = base.strip_suffix("/openai").unwrap_or(base);
     Ok(with_version(format!("{base}/openai/deployments/{}{rest}", encoded(model)), version))
@@ -56,7 +56,7 @@ fn with_version(address: String, version: Option<&str>) -> String {
     }
 }
 
-/// The address of a path, with the version in it once.
+/// Joins base URL and path, with the version only once.
 fn joined(base: &str, path: &str, version: &str) -> String {
     match path.strip_prefix(version).filter(|rest| rest.starts_with('/') && base.ends_with(version)) {
         Some(rest) => format!("{base}{rest}"),
@@ -64,7 +64,7 @@ fn joined(base: &str, path: &str, version: &str) -> String {
     }
 }
 
-/// A text as a part of a path or a query.
+/// Percent-encodes a text for a path or a query.
 fn encoded(text: &str) -> String {
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~".contains(&byte);
     text.bytes()
@@ -72,7 +72,7 @@ fn encoded(text: &str) -> String {
         .collect()
 }
 
-/// Refuses a version of the API where no request would have it.
+/// Refuses an API version for providers that have none.
 ///
 /// # Errors
 ///
@@ -80,7 +80,7 @@ fn encoded(text: &str) -> String {
 pub(super) fn check_version(api: Api, version: Option<&str>) -> Result<(), String> {
     match (api, version) {
         (Api::Azure, _) | (_, None) => Ok(()),
-        (_, Some(_)) => Err("a version of the API is for accounts of azure only".into()),
+        (_, Some(_)) => Err("an API version is for accounts of azure only".into()),
     }
 }
 
@@ -91,7 +91,7 @@ pub(super) fn is_azure(base_url: &str) -> bool {
     host.is_some_and(|host| ours.iter().any(|end| host.ends_with(end)))
 }
 
-/// The model of a request: as its body says, or as its path does (`/models/NAME:generateContent`).
+/// Returns the model of a request, from its body or its path (`/models/NAME:generateContent`).
 pub(super) fn model_of(model: String, path: Option<&str>) -> String {
     if !model.is_empty() {
         return model;
@@ -116,7 +116,7 @@ pub(super) fn headers(account: &AccountConfig, address: &str) -> HeaderMap {
     headers
 }
 
-/// The header that has the key.
+/// Returns the header with the key.
 fn key(account: &AccountConfig, address: &str) -> Option<(HeaderName, HeaderValue)> {
     let key = account.key.as_ref()?.reveal();
     let bearer = || (AUTHORIZATION, format!("Bearer {key}"));
@@ -156,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn the_version_stands_in_an_address_once() {
+    fn an_address_contains_the_version_once() {
         let openai = "https://api.openai.com/v1";
         for (path, address) in [
             (None, "https://api.openai.com/v1/chat/completions"),

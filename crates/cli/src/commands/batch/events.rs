@@ -1,4 +1,4 @@
-//! What happens in a batch, as lines of JSON for programs.
+//! Events of a batch as JSON lines.
 
 use std::io::{self, Write};
 use std::time::Duration;
@@ -7,13 +7,13 @@ use serde_json::{Value, json};
 use tollgate_batch::BatchEvent;
 use tollgate_provider::Class;
 
-use crate::output::harmless_json;
+use crate::output::escape_json;
 
 /// Writes an event to stdout. A slow reader slows the batch down, and loses nothing.
 pub(crate) fn write(event: &BatchEvent<'_>) {
     if let Some(value) = line(event) {
         // A reader that closed the pipe wants no more events; the results are in their file.
-        let _ = writeln!(io::stdout().lock(), "{}", harmless_json(value.to_string()));
+        let _ = writeln!(io::stdout().lock(), "{}", escape_json(value.to_string()));
     }
 }
 

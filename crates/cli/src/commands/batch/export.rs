@@ -1,7 +1,7 @@
 //! Results in another format or order than that of the journal.
 //!
-//! A journal is written as requests finish, in the form that a later run reads. Where other results are wanted it is a file
-//! beside them, and they are written from it when the run ends: one pass finds where each result is, another writes them.
+//! A journal is written as requests finish, in the format that a later run reads. For other results it is a separate file,
+//! and the results are written from it when the run ends: one pass finds the position of each result, another writes them.
 //! Memory holds a position and the hash of an id for each request, and one result at a time.
 
 use std::fs::File;
@@ -20,7 +20,7 @@ use crate::args::BatchRunArgs;
 use crate::atomic_write::{Readers, replace};
 use crate::exit::UsageError;
 
-/// The form of results.
+/// The format of results.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub(crate) enum ResultFormat {
     /// With attempts, tokens and cost of each request
@@ -30,7 +30,7 @@ pub(crate) enum ResultFormat {
     Openai,
 }
 
-/// Where the journal of a run is: the results themselves, unless they have another format or order.
+/// Returns the path of the journal: the results themselves, unless they have another format or order.
 pub(super) fn journal_path(args: &BatchRunArgs) -> PathBuf {
     if !is_needed(args) {
         return args.output.clone();
@@ -44,24 +44,25 @@ fn journal_beside(args: &BatchRunArgs) -> PathBuf {
     name.into()
 }
 
-/// Refuses results that the run would replace and that its journal does not have: those of another program, those that no
-/// journal is beside, and, where no journal is wanted, those that have one. It reads only.
+/// Refuses results that the run would replace although its journal does not have them: those of another program, those
+/// without a journal, and, for a run without a journal, those with one. It only reads.
 ///
 /// # Errors
 ///
 /// [`UsageError`] with what to do.
 pub(super) fn check(args: &BatchRunArgs) -> Result<(), UsageError> {
-    let (results, journal) = (args.output.display(), journal_beside(args));
+    let results = args.output.display();
+    let journal = journal_beside(args);
     if !is_needed(args) {
-        return match has_results(&journal) {
-            // Results would go on without the journal, and a run that writes them from it anew would lose them.
-            true => Err(UsageError(format!(
-                "{} is there, so an earlier run wrote {results} with --format or --ordered; give the same options, or \
-                 name another file",
-                journal.display()
-            ))),
-            false => Ok(()),
-        };
+        if !has_results(&journal) {
+            return Ok(());
+        }
+        // A run without the journal would add results that a later run with it would drop.
+        return Err(UsageError(format!(
+            "{} exists, so an earlier run wrote {results} with --format or --ordered; give the same options, or name \
+             another file",
+            journal.display()
+        )));
     }
     if !has_text(&args.output) {
         return Ok(());
@@ -69,7 +70,7 @@ pub(super) fn check(args: &BatchRunArgs) -> Result<(), UsageError> {
     check_ours(&args.output)?;
     if !has_text(&journal) {
         return Err(UsageError(format!(
-            "{results} is there, but {} is not, so a run with other options wrote it; name another file, or leave out \
+            "{results} exists, but {} does not, so a run with other options wrote it; name another file, or leave out \
              --format and --ordered",
             journal.display()
         )));
@@ -87,7 +88,8 @@ fn has_results(path: &Path) -> bool {
 fn check_ours(path: &Path) -> Result<(), UsageError> {
     let cannot_be_read = |cause: io::Error| UsageError(format!("{} cannot be read: {cause}", path.display()));
     let mut reader = BufReader::with_capacity(1 << 16, File::open(path).map_err(cannot_be_read)?);
-    let (mut line, mut number) = (Vec::new(), 0);
+    let mut line = Vec::new();
+    let mut number = 0;
     loop {
         line.clear();
         number += 1;
@@ -107,7 +109,7 @@ fn check_ours(path: &Path) -> Result<(), UsageError> {
     }
 }
 
-/// Writes the results from the journal, if they are another file. Those that were there are replaced whole, or not at all.
+/// Writes the results from the journal, if they are another file. Existing results are replaced atomically.
 ///
 /// # Errors
 ///
@@ -123,7 +125,7 @@ pub(super) fn write(args: &BatchRunArgs) -> Result<()> {
     if args.ordered {
         index.sort();
     }
-    // What was asked and answered is for the owner only, as the journal is.
+    // Only the owner may read requests and replies, as with the journal.
     replace(&args.output, Readers::Owner, |out| index.copy(&file, args.format, out))
         .with_context(|| format!("{} cannot be written; --resume writes it again", args.output.display()))
 }
@@ -132,15 +134,15 @@ fn is_needed(args: &BatchRunArgs) -> bool {
     args.ordered || args.format != ResultFormat::Tollgate
 }
 
-/// Where the result of each request is in a journal.
+/// The position of the result of each request in a journal.
 struct ResultIndex {
     positions: Vec<ResultPosition>,
 }
 
-/// Where a result is. There may be millions, so numbers are as short as they can be.
+/// The position of a result. There may be millions, so the fields are small.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct ResultPosition {
-    /// Which request of the input it is. Those behind the last number are in the order of the journal.
+    /// The number of the request in the input. Those that do not fit are in the order of the journal.
     number: u32,
     at: u64,
     len: u32,
@@ -154,27 +156,29 @@ struct ResultHead {
 }
 
 impl ResultIndex {
-    /// Reads where results are. Of several about one request the last counts.
+    /// Reads the positions of results. If a request has several, the last one counts.
     fn read(file: &File) -> io::Result<ResultIndex> {
         let mut reader = BufReader::with_capacity(1 << 16, file);
         reader.seek(SeekFrom::Start(0))?;
-        let (mut positions, mut places) = (Vec::new(), IdMap::<u32>::new());
-        let (mut line, mut at) = (Vec::new(), 0);
+        let mut positions = Vec::new();
+        let mut index_by_id = IdMap::<u32>::new();
+        let mut line = Vec::new();
+        let mut at = 0;
         loop {
             line.clear();
             let len = reader.read_until(b'\n', &mut line)? as u64;
             if len == 0 {
                 return Ok(ResultIndex { positions });
             }
-            // Lines that a crash had torn are blank by now.
+            // Lines that a crash had truncated are blank by now.
             if !line.trim_ascii().is_empty() {
                 let head: ResultHead = serde_json::from_slice(&line)?;
                 let number = u32::try_from(head.index).unwrap_or(u32::MAX);
                 let position = ResultPosition { number, at, len: short(len)? };
-                match places.get(&head.id) {
-                    Some(place) => positions[place as usize] = position,
+                match index_by_id.get(&head.id) {
+                    Some(index) => positions[index as usize] = position,
                     None => {
-                        places.insert(&head.id, short(positions.len() as u64)?);
+                        index_by_id.insert(&head.id, short(positions.len() as u64)?);
                         positions.push(position);
                     }
                 }
@@ -183,7 +187,7 @@ impl ResultIndex {
         }
     }
 
-    /// Puts results in the order of the input.
+    /// Sorts results by the order of the input.
     fn sort(&mut self) {
         self.positions.sort_unstable();
     }
@@ -204,7 +208,7 @@ impl ResultIndex {
     }
 }
 
-/// Refuses what is longer than any journal, or more than any journal has.
+/// Converts to 32 bits, which are enough for any journal.
 fn short(number: u64) -> io::Result<u32> {
     u32::try_from(number).map_err(io::Error::other)
 }

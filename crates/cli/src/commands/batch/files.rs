@@ -1,4 +1,4 @@
-//! The files of a batch: which may be written to, and that no two of them are one.
+//! Checks of the files of a batch: none is overwritten, and no two are the same.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -22,33 +22,32 @@ pub(super) fn errors_path(args: &BatchRunArgs) -> PathBuf {
     args.errors.clone().unwrap_or_else(beside)
 }
 
-/// Checks that nothing that is there would be written over. It writes nothing.
+/// Checks that no existing file would be overwritten. It writes nothing.
 ///
 /// # Errors
 ///
 /// [`UsageError`] with the file, and what to do.
 pub(super) fn check(args: &BatchRunArgs, bad: &BadLines) -> Result<(), UsageError> {
-    let (output, journal) = (args.output.as_path(), export::journal_path(args));
+    let output = args.output.as_path();
+    let journal = export::journal_path(args);
     check_apart(args, &journal, bad.path())?;
     for path in [output, &journal] {
         if std::fs::metadata(path).is_ok_and(|there| !there.is_file()) {
-            return Err(UsageError(format!("{} is no regular file; results go to one", path.display())));
+            return Err(UsageError(format!("{} is not a regular file; results need one", path.display())));
         }
     }
     export::check(args)?;
     let there = [output, &journal].into_iter().find(|path| has_text(path));
     if let (Some(there), false) = (there, args.resume) {
-        // A file of something else is not one to go on with.
+        // A foreign file must not be suggested for --resume.
         check_journal(&journal)?;
         let path = there.display();
-        return Err(UsageError(format!(
-            "{path} is there already; --resume goes on with it, or name another"
-        )));
+        return Err(UsageError(format!("{path} exists; continue it with --resume, or name another file")));
     }
     bad.check().map_err(UsageError)
 }
 
-/// Refuses files that are one, by whatever links.
+/// Refuses two paths that lead to the same file, also by links.
 fn check_apart(args: &BatchRunArgs, journal: &Path, errors: &Path) -> Result<(), UsageError> {
     let mut files = vec![(args.output.as_path(), "results"), (errors, "errors")];
     if !is_stdin(&args.requests) {
@@ -70,7 +69,7 @@ fn check_apart(args: &BatchRunArgs, journal: &Path, errors: &Path) -> Result<(),
     Ok(())
 }
 
-/// Returns true if there is a file that is not empty.
+/// Returns true if the file exists and is not empty.
 pub(super) fn has_text(path: &Path) -> bool {
     std::fs::metadata(path).is_ok_and(|there| there.len() > 0)
 }
@@ -82,7 +81,7 @@ fn check_journal(path: &Path) -> Result<(), UsageError> {
     }
 }
 
-/// Opens the file that results are written to as they come: the results themselves, or the journal beside them.
+/// Opens the file that results are written to first: the results themselves, or the journal.
 pub(super) fn open_results(args: &BatchRunArgs) -> Result<Journal> {
     let on_failed = if args.retry_failed { OnFailed::Retry } else { OnFailed::Keep };
     Journal::open(export::journal_path(args), on_failed).map_err(|error| match error {
@@ -91,14 +90,16 @@ pub(super) fn open_results(args: &BatchRunArgs) -> Result<Journal> {
     })
 }
 
-/// Returns true if two paths lead to one file, by whatever links, or would if it were there.
+/// Returns true if two paths lead to the same file, also by links, or would if it existed.
 fn is_same(one: &Path, other: &Path) -> bool {
     let is_one_file = identity(one).ok().zip(identity(other).ok()).is_some_and(|(one, other)| one == other);
-    one == other || is_one_file || place(one).zip(place(other)).is_some_and(|(one, other)| one == other)
+    one == other
+        || is_one_file
+        || canonical(one).zip(canonical(other)).is_some_and(|(one, other)| one == other)
 }
 
-/// Returns the folder that a file is in or would be in, without links, and its name there.
-fn place(path: &Path) -> Option<PathBuf> {
+/// Returns the path of a file, which need not exist, with a directory without links.
+fn canonical(path: &Path) -> Option<PathBuf> {
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     Some(std::fs::canonicalize(folder).ok()?.join(path.file_name()?))
 }

@@ -1,5 +1,4 @@
-//! The first call to an account goes alone: a key that is wrong should be found out by one call, not by as many as may be
-//! under way.
+//! The first call to an account is made alone: an invalid key is then detected by one call, not by all concurrent ones.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -10,27 +9,27 @@ use tollgate_provider::{Class, FatalKind, Hint};
 
 use super::http::Replied;
 
-/// How long the others wait for the first. Some calls take minutes, and waiting for those helps no other call.
+/// How long other calls wait for the first. Some calls take minutes, and waiting for them would only delay the rest.
 const ALONE: Duration = Duration::from_secs(1);
 
-/// Whether the key of an account is any good.
+/// The state of the first call of an account.
 #[derive(Default)]
 pub(crate) struct FirstCall {
     is_open: AtomicBool,
-    /// Held by the first call. What was said if the key is wrong.
+    /// Locked by the first call. The reply of the provider, if the key is invalid.
     refusal: Mutex<Option<Hint>>,
 }
 
 impl FirstCall {
-    /// Makes a call, unless one that came before shows that there is no use in it.
+    /// Makes a call, unless an earlier call has shown that the key is invalid.
     ///
     /// # Cancel safety
     ///
-    /// Dropped while it is the first, it leaves that to the next.
+    /// If the first call is dropped, the next call becomes the first.
     ///
     /// # Errors
     ///
-    /// What the provider said to the one that came before.
+    /// The reply of the provider to the earlier call.
     pub(crate) async fn pass(&self, call: impl Future<Output = Replied>) -> Result<Replied, Hint> {
         if self.is_open.load(Ordering::Acquire) {
             return Ok(call.await);
@@ -64,7 +63,9 @@ mod tests {
 
     fn together(class: Class) -> (usize, usize) {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
-        let (gate, calls, refused) = (FirstCall::default(), AtomicUsize::new(0), AtomicUsize::new(0));
+        let first_call = FirstCall::default();
+        let calls = AtomicUsize::new(0);
+        let refused = AtomicUsize::new(0);
         runtime.block_on(async {
             let one = || async {
                 let call = async {
@@ -72,7 +73,7 @@ mod tests {
                     tokio::task::yield_now().await;
                     replied(class)
                 };
-                if gate.pass(call).await.is_err() {
+                if first_call.pass(call).await.is_err() {
                     refused.fetch_add(1, Ordering::Relaxed);
                 }
             };
@@ -82,9 +83,9 @@ mod tests {
     }
 
     #[test]
-    fn a_wrong_key_is_tried_once_and_a_good_one_lets_everybody_pass() {
+    fn an_invalid_key_is_tried_once_and_a_valid_one_admits_all_calls() {
         assert_eq!(together(Class::Fatal(FatalKind::Auth)), (1, 2));
         assert_eq!(together(Class::Ok), (3, 0));
-        assert_eq!(together(Class::Throttled), (3, 0), "what is refused for now was let in");
+        assert_eq!(together(Class::Throttled), (3, 0), "a throttled call proves that the key is valid");
     }
 }

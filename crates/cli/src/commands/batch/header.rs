@@ -1,4 +1,4 @@
-//! Headers that the user adds to every request. Their values may be secret, so no message has them.
+//! Headers that the user adds to every request. Their values may be secret, so no message contains them.
 
 use std::convert::Infallible;
 
@@ -9,8 +9,7 @@ use super::secret::ApiKey;
 /// A header and its value, which `Debug` does not show.
 pub(crate) type Header = (HeaderName, HeaderValue);
 
-/// Takes a word of the command line that may be secret. It is parsed later, because an error of the command line would
-/// repeat it.
+/// Accepts an argument that may be secret. It is parsed later, because clap would repeat it in an error.
 pub(crate) fn secret_word(text: &str) -> Result<ApiKey, Infallible> {
     Ok(ApiKey::new(text))
 }

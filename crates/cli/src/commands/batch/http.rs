@@ -14,28 +14,28 @@ use super::endpoint::headers;
 use super::secret::ApiKey;
 use crate::exit;
 
-/// How long a connection may take to come about.
+/// The timeout of a connection.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// The most bytes of a reply that are read. The longest answers have a few hundred thousand.
+/// The maximum size of a reply. The longest have a few hundred thousand bytes.
 const REPLY_BYTES_MAX: usize = 64 << 20;
 
-/// Makes calls, over connections that it keeps.
+/// Makes calls over pooled connections.
 #[derive(Clone)]
 pub(crate) struct HttpCaller {
     client: Client,
 }
 
-/// What came back, if anything did.
+/// The outcome of a call.
 pub(crate) struct Replied {
-    /// `None` if no reply came, or one that is too long.
+    /// `None` without a reply, or if it is too long.
     pub(crate) status: Option<u16>,
-    /// What the call used, where the hint cannot say it.
+    /// What the call used, where the hint does not have it.
     pub(crate) usage: Option<TokenUsage>,
-    /// How the provider calls the request, for those who want to ask about it.
+    /// The provider's id of the request, for questions to its support.
     pub(crate) request_id: Option<String>,
     pub(crate) body: Vec<u8>,
-    /// What the provider says by it.
+    /// The interpretation of the reply.
     pub(crate) hint: Hint,
 }
 
@@ -48,7 +48,7 @@ impl HttpCaller {
     /// [`exit::TokenUsage`] if the proxy has no valid address, which is not shown: it may have a password in it.
     pub(crate) fn new(proxy: Option<&ApiKey>) -> Result<HttpCaller> {
         let agent = concat!("tollgate/", env!("CARGO_PKG_VERSION"));
-        // A key must not follow wherever a reply points.
+        // Redirects are not followed, because the key must not be sent to another host.
         let client = Client::builder().user_agent(agent).redirect(redirect::Policy::none());
         let mut client = client.connect_timeout(CONNECT_TIMEOUT);
         if let Some(address) = proxy {
@@ -59,14 +59,14 @@ impl HttpCaller {
             client = client.proxy(Proxy::all(address.reveal()).map_err(bad)?.no_proxy(NoProxy::from_env()));
         }
         let client = client.build();
-        Ok(HttpCaller { client: client.context("no HTTP client can be made")? })
+        Ok(HttpCaller { client: client.context("the HTTP client cannot be created")? })
     }
 
-    /// Sends a body to an address of an account and reads what comes back.
+    /// Sends a body to an address of an account and reads the reply.
     ///
     /// # Cancel safety
     ///
-    /// Dropping it closes the connection. Whether the provider goes on is its own affair.
+    /// Dropping it closes the connection. The provider may still process the request.
     pub(crate) async fn call(&self, account: &AccountConfig, address: String, body: &str) -> Replied {
         let headers = headers(account, &address);
         let request = self.client.post(address).headers(headers);
@@ -78,12 +78,12 @@ impl HttpCaller {
 }
 
 impl Replied {
-    /// Returns true if there was a connection, whatever came of it.
+    /// Returns true if there was a connection, whatever its outcome.
     pub(super) fn has_connected(&self) -> bool {
         self.usage != Some(TokenUsage::Zero)
     }
 
-    /// A reply that is longer than what can be stored. Another call would bring as much, and cost as much.
+    /// Returns the outcome for a reply that is too long to store. It is fatal, because a retry would cost as much.
     fn too_long() -> Replied {
         let hint = Hint::fatal(FatalKind::Request)
             .with_reason(format!("the reply has more than {REPLY_BYTES_MAX} bytes, which cannot be stored"));
@@ -94,13 +94,13 @@ impl Replied {
         let failure = if why.is_timeout() { Failure::Timeout } else { Failure::Connection };
         let mut hint = read_failure(failure);
         hint.reason = Some(innermost(why));
-        // Without a connection nothing was sent that the provider could count.
+        // Without a connection nothing was sent, so the provider counts nothing.
         let usage = why.is_connect().then_some(TokenUsage::Zero);
         Replied { status: None, usage, request_id: None, body: Vec::new(), hint }
     }
 }
 
-/// The cause that says what happened. What stands above it repeats the address.
+/// Returns the innermost cause. The outer ones repeat the address.
 fn innermost(why: &reqwest::Error) -> String {
     let mut cause: &dyn std::error::Error = why;
     while let Some(next) = cause.source() {
@@ -110,7 +110,8 @@ fn innermost(why: &reqwest::Error) -> String {
 }
 
 async fn received(mut response: reqwest::Response) -> Replied {
-    let (status, headers) = (response.status().as_u16(), response.headers().clone());
+    let status = response.status().as_u16();
+    let headers = response.headers().clone();
     let mut body = Vec::new();
     loop {
         match response.chunk().await {

@@ -1,4 +1,4 @@
-//! The file of requests, as items of a batch. Lines that are none are put aside, and the rest goes on.
+//! The requests of a file, as items of a batch. Invalid lines go to the errors file.
 
 use std::fs::File;
 use std::io::{self, BufReader};
@@ -14,13 +14,13 @@ use super::lines::InputLines;
 use super::price::Prices;
 use super::request::BatchRequest;
 
-/// A request with what it is likely to cost.
+/// A request with its estimated tokens.
 pub(crate) struct PlannedRequest {
     pub(crate) request: BatchRequest,
     pub(crate) estimate: Estimate,
 }
 
-/// Reads requests, one after the other.
+/// An iterator over the requests of an input.
 pub(crate) struct Requests {
     lines: InputLines,
     estimator: Arc<Estimator>,
@@ -47,15 +47,15 @@ pub(super) fn open(path: &Path) -> Result<InputLines> {
     Ok(InputLines::new(Box::new(BufReader::with_capacity(1 << 16, file))))
 }
 
-/// Returns what is wrong with a request whose price is not known, if money is bounded.
+/// Returns the error for a request without a price, if --max-cost is given.
 pub(super) fn without_price(model: &str) -> String {
     format!(
-        "the model {model:?} has no price, so --max-cost cannot hold; give it one with --prices or --accounts"
+        "the model {model:?} has no price, so --max-cost cannot be enforced; give it one with --prices or --accounts"
     )
 }
 
 impl Requests {
-    /// Those of an input. Lines that are none go to `bad`.
+    /// Reads the requests of an input. Invalid lines go to `bad`.
     pub(crate) fn new(
         lines: InputLines,
         estimator: Arc<Estimator>,
@@ -75,14 +75,17 @@ impl Requests {
         let estimate = self.estimator.estimate_body(request.body.get().as_bytes());
         let tokens = Tokens::new(estimate.input, estimate.output);
         let cost = price.map_or(0, |price| price.micros(tokens));
-        let (id, fingerprint, total) = (request.id.clone(), request.fingerprint(), estimate.total());
-        let (has_custom_id, bytes) = (request.has_custom_id, request.body.get().len());
+        let id = request.id.clone();
+        let fingerprint = request.fingerprint();
+        let has_custom_id = request.has_custom_id;
+        let bytes = request.body.get().len();
+        let tokens = estimate.total();
         let item = Item::new(id, PlannedRequest { request, estimate }).payload_bytes(bytes);
-        let item = item.tokens(total).cost_micros(cost).fingerprint(fingerprint);
+        let item = item.tokens(tokens).cost_micros(cost).fingerprint(fingerprint);
         Ok(if has_custom_id { item.with_custom_id() } else { item })
     }
 
-    /// Reads the next line that is not empty; an error is what is wrong with it, and how it begins.
+    /// Reads the next line that is not empty; the error is the reason, and the beginning of the line.
     fn next_line(&mut self) -> Option<Result<String, (String, String)>> {
         loop {
             match self.lines.next() {
@@ -114,7 +117,7 @@ impl Iterator for Requests {
                     self.bad.add_item(self.lines.number());
                     return Some(item);
                 }
-                // What cannot be put aside would be lost, so it ends the input.
+                // A line that cannot be written to the errors file would be lost, so it ends the input.
                 Err((why, text)) if self.bad.put_aside(self.lines.number(), &why, &text) => {}
                 Err(_) => return None,
             }
@@ -141,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_that_are_no_requests_are_put_aside_with_their_number_and_the_rest_goes_on() {
+    fn invalid_lines_go_to_the_errors_file_with_their_number_and_the_rest_is_read() {
         let folder = folder("input");
         let path = folder.join("requests.jsonl");
         std::fs::write(
@@ -161,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_put_aside_ends_the_input_rather_than_being_lost() {
+    fn a_line_that_cannot_be_written_to_the_errors_file_ends_the_input() {
         let folder = folder("lost");
         let path = folder.join("requests.jsonl");
         std::fs::write(&path, "nonsense\n{\"body\":{}}\n").unwrap();
@@ -172,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn a_model_without_a_price_is_no_request_where_money_is_bounded() {
+    fn a_model_without_a_price_is_invalid_with_a_budget() {
         let folder = folder("price");
         let path = folder.join("requests.jsonl");
         std::fs::write(&path, "{\"body\":{\"model\":\"m\"}}\n").unwrap();

@@ -1,4 +1,4 @@
-//! Which key goes to an address.
+//! The choice of the API key for a host.
 
 use anyhow::Result;
 
@@ -6,17 +6,17 @@ use super::account::{Api, KeyAt};
 use super::endpoint::is_azure;
 use super::secret::ApiKey;
 
-/// Where a key is to be sent, and how it is asked for.
+/// The recipient of a key.
 pub(super) struct Recipient<'a> {
     pub(super) api: Api,
     pub(super) base_url: &'a str,
-    /// Where the key is, if that was said.
+    /// The location of the key, if it was given.
     pub(super) at: KeyAt,
-    /// How a notice names the two ways to send a key.
+    /// The names of the two settings for a key in notices.
     pub(super) ways: Ways,
 }
 
-/// How a user says where a key is.
+/// How a user gives the location of a key.
 #[derive(Clone, Copy)]
 pub(super) enum Ways {
     /// By options of the command line.
@@ -40,7 +40,7 @@ impl Ways {
         }
     }
 
-    /// How the key of a variable is sent.
+    /// Formats the setting that sends the key of an environment variable.
     fn env_of(self, variable: &str) -> String {
         match self {
             Ways::Options => format!("--key-env {variable}"),
@@ -49,14 +49,14 @@ impl Ways {
     }
 }
 
-/// The key, if there is one, and what is to be said about it.
+/// The key, if there is one, and a notice about it.
 pub(super) struct Chosen {
     pub(super) key: Option<ApiKey>,
     pub(super) notice: Option<String>,
 }
 
-/// Chooses the key for an address. A key that a provider's own tools find in the environment is sent to that provider only:
-/// another host gets one only if the user says so.
+/// Chooses the key for an address. The key in a provider's usual environment variable is sent to that provider only: another
+/// host gets a key only if the user names one.
 ///
 /// # Errors
 ///
@@ -103,7 +103,7 @@ fn no_key(api: Api, host: &str, ways: Ways, environment: &dyn Fn(&str) -> Option
     }
 }
 
-/// Returns the variable that the tools of the provider at this address find their key in.
+/// Returns the usual environment variable of the provider at this address.
 fn usual_variable(base_url: &str) -> Option<&'static str> {
     let (host, _) = host_of(base_url);
     let is_of =
@@ -117,7 +117,7 @@ fn usual_variable(base_url: &str) -> Option<&'static str> {
     }
 }
 
-/// Returns the host of an address, and whether only that host can read what is sent there.
+/// Returns the host of an address, and whether the connection is encrypted.
 pub(super) fn host_of(base_url: &str) -> (&str, bool) {
     let (scheme, rest) = base_url.split_once("://").unwrap_or(("", base_url));
     let authority = rest.split('/').next().unwrap_or(rest);

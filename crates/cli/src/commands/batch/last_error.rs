@@ -16,11 +16,11 @@ impl LastError {
         if matches!(class, Class::Ok | Class::Throttled) {
             return;
         }
-        let text = reason.unwrap_or("no reply came in time, and no reason was given");
+        let text = reason.unwrap_or("no reply in time, and no reason was given");
         *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(text.to_owned());
     }
 
-    /// The last error so far.
+    /// Returns the last error.
     pub(crate) fn text(&self) -> Option<String> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }

@@ -1,11 +1,11 @@
-//! Which line of the input an item of the batch stands in.
+//! The line numbers of the items of a batch.
 
 use std::collections::VecDeque;
 
-/// How many jumps are remembered. A batch asks for the line of an item when it takes the item, so one would do.
+/// The maximum number of jumps. A batch asks for the line of an item when it takes the item, so one would suffice.
 const JUMPS_MAX: usize = 4_096;
 
-/// The lines of the last items. Most lines are items, so only where that is not so is something stored.
+/// The lines of the last items. Most lines are items, so only the exceptions are stored.
 #[derive(Debug, Default)]
 pub(super) struct LineNumbers {
     /// An item and its line, where the distance between the two changes.
@@ -14,7 +14,7 @@ pub(super) struct LineNumbers {
 }
 
 impl LineNumbers {
-    /// Adds the next item, which stands in this line.
+    /// Adds the line of the next item.
     pub(super) fn add(&mut self, line: u64) {
         let expected = self.jumps.back().map(|(item, first)| first + (self.items - item));
         if expected != Some(line) {
@@ -39,16 +39,19 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lines_that_are_no_items_are_passed_over() {
-        let (mut numbers, lines) = (LineNumbers::default(), [1, 2, 3, 5, 9, 10]);
-        lines.iter().for_each(|line| numbers.add(*line));
+    fn lines_without_an_item_are_skipped() {
+        let mut numbers = LineNumbers::default();
+        let lines = [1, 2, 3, 5, 9, 10];
+        for line in lines {
+            numbers.add(line);
+        }
         let found: Vec<u64> = (0..6).filter_map(|item| numbers.line_of(item)).collect();
         assert_eq!((found.as_slice(), numbers.line_of(6)), (&lines[..], None));
         assert_eq!(numbers.jumps.len(), 3);
     }
 
     #[test]
-    fn a_blank_line_after_each_request_takes_no_more_memory_than_some() {
+    fn a_blank_line_after_each_request_takes_bounded_memory() {
         let mut numbers = LineNumbers::default();
         for item in 0..100_000 {
             numbers.add(2 * item + 1);

@@ -2,13 +2,13 @@
 
 use std::io::{self, BufRead, Read};
 
-/// The longest line that is read. A request with pictures in it has some megabytes.
+/// The maximum length of a line. A request with pictures has some megabytes.
 pub(super) const LINE_BYTES_MAX: u64 = 64 << 20;
 
-/// How much of a line that cannot be used is kept to be recognised by.
+/// How much of an unreadable line is shown.
 const SHOWN_BYTES_MAX: usize = 200;
 
-/// What some editors put before the first line of a text in UTF-8.
+/// The byte order mark that some editors write before the first line.
 const BYTE_ORDER_MARK: &[u8] = "\u{feff}".as_bytes();
 
 /// Reads lines, one after the other.
@@ -17,11 +17,11 @@ pub(super) struct InputLines {
     number: u64,
 }
 
-/// A line that is no text of ours.
+/// A line that cannot be read.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Unreadable {
     pub(super) why: String,
-    /// How it begins.
+    /// Its beginning.
     pub(super) text: String,
 }
 
@@ -39,7 +39,7 @@ impl InputLines {
     ///
     /// # Errors
     ///
-    /// Those of the file. A line that is too long or no UTF-8 is not one of them: the next line can be read.
+    /// Those of the file. A line that is too long or not UTF-8 is not one of them: the next line can be read.
     pub(super) fn next(&mut self) -> io::Result<Option<Result<String, Unreadable>>> {
         let mut line = Vec::new();
         (&mut self.reader).take(LINE_BYTES_MAX + 1).read_until(b'\n', &mut line)?;
@@ -62,7 +62,7 @@ impl InputLines {
         })))
     }
 
-    /// Reads to the end of the line and keeps nothing of it. Returns how many bytes that were.
+    /// Skips to the end of the line. Returns how many bytes were skipped.
     fn pass_over(&mut self) -> io::Result<u64> {
         let mut passed = 0;
         loop {

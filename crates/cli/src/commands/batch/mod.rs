@@ -1,4 +1,4 @@
-//! Many requests over HTTP, to providers that say "not now".
+//! `tollgate batch`: sends many requests over HTTP to providers that throttle.
 
 mod account;
 mod bad_lines;
@@ -49,23 +49,22 @@ use crate::args::BatchCommand;
 use crate::context::Context;
 use crate::output::Output;
 
-/// Does what a command about batches says.
+/// Runs a command for batches.
 pub(super) fn run(context: &Context, command: BatchCommand) -> Result<Output> {
     match command {
         BatchCommand::Run(args) => run::run(context, *args),
     }
 }
 
-/// What is wrong with a request whose id another one has.
+/// Returns the error for a request with a duplicate id.
 fn duplicate(id: &str) -> String {
     format!("another request before it has the custom_id {id:?}, so it is not sent")
 }
 
-/// What is wrong with a request that is not the one that the result of its id is of. The results are those that a run goes
-/// on with.
+/// Returns the error for a request that was changed since the result of its id was written to `results`.
 fn changed(id: &str, results: &Path) -> String {
     format!(
-        "the result of {id:?} is of another request than this; remove its line from {} to have this one sent, or write to \
+        "the request {id:?} was changed since its result was written; remove its line from {} to send it again, or write to \
          another file",
         results.display()
     )

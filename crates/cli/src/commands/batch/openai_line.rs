@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
-/// A line of the journal, as far as it matters here.
+/// The fields of a line of the journal that are needed here.
 #[derive(Deserialize)]
 struct StoredLine<'a> {
     id: String,
@@ -38,9 +38,9 @@ struct OpenAiReply<'a> {
 struct OpenAiLine<'a> {
     id: String,
     custom_id: String,
-    /// Missing if no reply came.
+    /// `null` without a reply.
     response: Option<OpenAiResponse<'a>>,
-    /// What went wrong if the response does not say so: no reply came, or one with a status that is good.
+    /// The error if the response does not show it: there was no reply, or its status is a success.
     error: Option<OpenAiError>,
 }
 
@@ -65,8 +65,8 @@ pub(super) fn write(line: &[u8], out: &mut dyn Write) -> io::Result<()> {
         request_id,
         body,
     });
-    let says_so = response.as_ref().is_some_and(|response| response.status_code >= 400);
-    let error = (stored.status == OpenAiStatus::Failed && !says_so).then(|| OpenAiError {
+    let shows_error = response.as_ref().is_some_and(|response| response.status_code >= 400);
+    let error = (stored.status == OpenAiStatus::Failed && !shows_error).then(|| OpenAiError {
         code: stored.class.unwrap_or_else(|| "unknown".into()),
         message: stored.reason.unwrap_or_default(),
     });
@@ -84,12 +84,12 @@ pub(super) fn is_ours(line: &[u8]) -> bool {
     serde_json::from_slice::<Ids>(line).is_ok_and(|Ids { id, custom_id }| id == id_of(&custom_id))
 }
 
-/// An id that stays the same however often results are written.
+/// Returns an id that is the same each time results are written.
 fn id_of(custom_id: &str) -> String {
     format!("batch_req_{:016x}", fnv(custom_id.as_bytes()))
 }
 
-/// The hash FNV-1a.
+/// Returns the FNV-1a hash.
 fn fnv(bytes: &[u8]) -> u64 {
     bytes
         .iter()

@@ -1,4 +1,4 @@
-//! What a good reply leaves in the results.
+//! Replies in the results.
 
 use serde::Serialize;
 use serde_json::value::RawValue;
@@ -6,10 +6,10 @@ use serde_json::value::RawValue;
 use super::account::AccountConfig;
 use super::http::Replied;
 
-/// How many bytes of a reply that is an error are kept.
+/// The maximum number of bytes of an error reply that are stored.
 const REJECTED_BYTES_MAX: usize = 64 << 10;
 
-/// What came back, and from whom.
+/// A reply and its account.
 #[derive(Serialize)]
 pub(crate) struct Answered {
     status_code: u16,
@@ -20,11 +20,11 @@ pub(crate) struct Answered {
 }
 
 impl Answered {
-    /// The reply of an account, if it is JSON.
+    /// Returns the reply of an account, if it is JSON.
     ///
     /// # Errors
     ///
-    /// What is wrong with it.
+    /// If the reply is not JSON.
     pub(crate) fn new(account: &str, replied: &Replied) -> Result<Answered, String> {
         let body: Result<Box<RawValue>, _> = serde_json::from_slice(&replied.body);
         Ok(Answered {
@@ -35,8 +35,8 @@ impl Answered {
         })
     }
 
-    /// The reply to a request that failed, if there was one: as JSON if it is some, as text otherwise. The key of the account
-    /// is not in it, whatever the provider repeats.
+    /// Returns the reply to a request that failed, if there was one: as JSON if it is valid, as text otherwise. The key of the
+    /// account is removed from it.
     pub(crate) fn rejected(account: &AccountConfig, replied: &Replied) -> Option<Answered> {
         let status_code = replied.status?;
         let mut text = String::from_utf8_lossy(&replied.body).into_owned();

@@ -1,4 +1,4 @@
-//! What tokens cost.
+//! Prices of tokens.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -12,16 +12,16 @@ use tollgate_provider::Tokens;
 use crate::reading::read_text;
 use crate::settings::SettingsError;
 
-/// How long a file of prices may be.
+/// The maximum size of a file of prices.
 const FILE_MAX: u64 = 1 << 20;
 
 /// Millionths in a dollar.
 const MICROS: u64 = 1_000_000;
 
-/// A million dollars, which is more than any user means to spend on tokens by the million, or on a batch.
+/// The maximum price of a million tokens, and the maximum budget.
 const DOLLARS_MAX: u64 = 1_000_000;
 
-/// Prices by the name of the model. A name that ends in `*` is for all that begin with it.
+/// Prices by the name of the model. A name that ends in `*` is a prefix.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Prices {
     by_model: BTreeMap<String, Price>,
@@ -34,12 +34,12 @@ pub(crate) struct Prices {
     fallback: Option<Box<Prices>>,
 }
 
-/// Where prices come from.
+/// The source of prices.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub(crate) struct PriceSource {
     /// A file, or `built in`.
     pub(crate) source: String,
-    /// The day or month that they are of, if that is known.
+    /// The day or month of the prices, if it is known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) date: Option<String>,
 }
@@ -53,14 +53,14 @@ struct PricesFile {
     price: BTreeMap<String, PriceText>,
 }
 
-/// What a token costs, in picodollars: a dollar for a million tokens is a million of them each.
+/// The price of a token in picodollars: a dollar for a million tokens is a million picodollars each.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Price {
     pub(crate) input: u64,
     pub(crate) output: u64,
 }
 
-/// A price as it stands in a file: dollars for a million tokens.
+/// A price in a file: dollars for a million tokens.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct PriceText {
@@ -69,13 +69,13 @@ pub(super) struct PriceText {
 }
 
 impl Prices {
-    /// Those of a section of a file.
+    /// Parses the price sections of a file.
     pub(super) fn read(texts: &BTreeMap<String, PriceText>, source: PriceSource) -> Result<Prices, String> {
         let entries = texts.iter().map(|(model, text)| (model.clone(), &*text.input, &*text.output));
         Prices::parse(entries, source)
     }
 
-    /// Those of a file of prices.
+    /// Reads a file of prices.
     ///
     /// # Errors
     ///
@@ -93,7 +93,7 @@ impl Prices {
         Prices::read(&file.price, source).map_err(wrong)
     }
 
-    /// Those of a table in this program.
+    /// Returns the built-in prices.
     pub(super) fn built_in(
         entries: impl Iterator<Item = (String, &'static str, &'static str)>,
         date: &str,
@@ -117,7 +117,7 @@ impl Prices {
         Ok(Prices { by_model, source, ..Prices::default() })
     }
 
-    /// The same with other prices for models that are not here.
+    /// Sets the prices of models that have none here.
     #[must_use]
     pub(super) fn or(self, fallback: Prices) -> Prices {
         let fallback = match self.fallback {
@@ -127,7 +127,7 @@ impl Prices {
         Prices { fallback: Some(Box::new(fallback)), ..self }
     }
 
-    /// The price of a model: its own, or that of the longest beginning.
+    /// Returns the price of a model: that of its name, or of the longest prefix.
     pub(crate) fn of(&self, model: &str) -> Option<Price> {
         let begins = |(name, _): &(&String, &Price)| {
             name.strip_suffix('*').is_some_and(|beginning| model.starts_with(beginning))
@@ -149,12 +149,12 @@ impl Prices {
         }
     }
 
-    /// Whether a price was asked for that is not known, so that a cost is too low.
+    /// Returns whether an unknown price was asked for, so that the cost is too low.
     pub(super) fn has_missed(&self) -> bool {
         self.has_missed.load(Ordering::Relaxed)
     }
 
-    /// Where the prices come from that were asked for.
+    /// Returns the sources of the prices that were used.
     pub(super) fn used(&self) -> Vec<PriceSource> {
         let own = self.is_used.load(Ordering::Relaxed).then(|| self.source.clone());
         let others = self.fallback.as_ref().map(|fallback| fallback.used()).unwrap_or_default();
@@ -172,22 +172,23 @@ impl fmt::Display for PriceSource {
 }
 
 impl Price {
-    /// What a call costs, in millionths of a dollar, rounded up.
+    /// Returns the cost of a call in millionths of a dollar, rounded up.
     pub(crate) fn micros(self, tokens: Tokens) -> u64 {
         self.cost(tokens).div_ceil(1_000_000)
     }
 
-    /// What a call costs, in picodollars.
+    /// Returns the cost of a call in picodollars.
     fn cost(self, tokens: Tokens) -> u64 {
         let of = |tokens: u64, price: u64| tokens.saturating_mul(price);
         of(tokens.input, self.input).saturating_add(of(tokens.output, self.output))
     }
 }
 
-/// An amount of dollars, such as `0.15`, in millionths.
+/// Parses an amount of dollars, such as `0.15`, to millionths.
 pub(crate) fn dollars(text: &str) -> Result<u64, String> {
-    let bad =
-        || format!("{text:?} is no amount of dollars; valid is one such as 2.50, with at most 6 decimals");
+    let bad = || {
+        format!("{text:?} is not an amount of dollars; valid is one such as 2.50, with at most 6 decimals")
+    };
     let digits = text.strip_prefix('$').unwrap_or(text);
     let (whole, decimals) = digits.split_once('.').unwrap_or((digits, "0"));
     let is_number = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
@@ -196,13 +197,13 @@ pub(crate) fn dollars(text: &str) -> Result<u64, String> {
     }
     let whole: u64 = whole.parse().map_err(|_| bad())?;
     if whole > DOLLARS_MAX {
-        return Err(format!("{text:?} is too much; at most {DOLLARS_MAX} dollars are valid"));
+        return Err(format!("{text:?} is too large; at most {DOLLARS_MAX} dollars are valid"));
     }
     let micros: u64 = format!("{decimals:0<6}").parse().map_err(|_| bad())?;
     Ok(whole * MICROS + micros)
 }
 
-/// Millionths of a dollar as people read them: `$1.23`, or with more places where it is less than a dollar.
+/// Formats millionths of a dollar: `$1.23`, with six decimals below a dollar.
 pub(crate) fn shown(micros: u64) -> String {
     match (micros / MICROS, micros % MICROS) {
         (0, rest) => format!("$0.{rest:06}"),
@@ -238,7 +239,7 @@ mod tests {
     }
 
     #[test]
-    fn the_longest_beginning_wins_and_the_name_itself_before_it() {
+    fn the_exact_name_wins_over_the_longest_prefix() {
         let text = |input: &str| PriceText { input: input.into(), output: "0".into() };
         let names = [("gpt*", "1"), ("gpt-4*", "2"), ("gpt-4o", "3")];
         let texts = names.map(|(name, input)| (name.to_owned(), text(input))).into();

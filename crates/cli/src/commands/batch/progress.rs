@@ -8,24 +8,24 @@ use tollgate_batch::{BatchProgress, ScopeStatus};
 
 use crate::duration_text::roughly;
 use crate::output::style::{BAD, NAME, WARN, paint};
-use crate::output::{grouped, harmless};
+use crate::output::{escape, grouped};
 
 /// The progress of a batch at one instant.
 pub(crate) struct Snapshot {
     pub(crate) counts: BatchProgress,
-    /// Lines of the input that have an end: done, failed, done by an earlier run, or no requests.
+    /// Finished lines of the input: done, failed, done by an earlier run, or invalid.
     pub(crate) finished: u64,
-    /// Lines of the input, where that can be known.
+    /// Lines of the input, if known.
     pub(crate) total: Option<u64>,
     pub(crate) per_second: f64,
-    /// How long the rest will take, if anything finishes.
+    /// The time to completion, if it can be estimated.
     pub(crate) eta: Option<Duration>,
     pub(crate) scopes: Vec<ScopeStatus>,
     pub(crate) last_error: Option<String>,
 }
 
 impl Snapshot {
-    /// What stands beside the bar: `3,100 of 5,000`.
+    /// Formats the text beside the bar: `3,100 of 5,000`.
     pub(crate) fn position(&self) -> String {
         match self.total {
             Some(total) => format!("{} of {}", grouped(self.finished), grouped(total)),
@@ -33,11 +33,11 @@ impl Snapshot {
         }
     }
 
-    /// The lines below the bar, none of them longer than `width`. At most `accounts_max` accounts have a line.
+    /// Formats the lines below the bar, none longer than `width`. At most `accounts_max` accounts have a line.
     pub(crate) fn lines(&self, width: usize, accounts_max: usize) -> Vec<String> {
         let mut lines = packed(&self.facts(), width);
         let shown = self.scopes.len().min(accounts_max);
-        let name_width = self.scopes.iter().map(|scope| harmless(&scope.name).chars().count()).max();
+        let name_width = self.scopes.iter().map(|scope| escape(&scope.name).chars().count()).max();
         let name_width = name_width.unwrap_or(0).min(width / 3);
         for scope in &self.scopes[..shown] {
             lines.push(account(scope, name_width, width));
@@ -51,7 +51,7 @@ impl Snapshot {
         lines
     }
 
-    /// Everything in one line, for a log: the counts, each account, and the last error.
+    /// Formats everything on one line, for a log: the counts, each account, and the last error.
     pub(crate) fn line(&self) -> String {
         let mut facts = vec![self.position()];
         if let Some(total) = self.total {
@@ -61,12 +61,12 @@ impl Snapshot {
         let mut parts = vec![facts.join(", ")];
         parts.extend(self.scopes.iter().map(|scope| {
             let text = match halt(scope) {
-                Some(Halt { label, reason, .. }) => format!("{label}: {}", harmless(reason)),
+                Some(Halt { label, reason, .. }) => format!("{label}: {}", escape(reason)),
                 None => account_facts(scope).join(", "),
             };
-            format!("{}: {text}", harmless(&scope.name))
+            format!("{}: {text}", escape(&scope.name))
         }));
-        parts.extend(self.last_error.as_ref().map(|error| format!("last error: {}", harmless(error))));
+        parts.extend(self.last_error.as_ref().map(|error| format!("last error: {}", escape(error))));
         parts.join("; ")
     }
 
@@ -91,9 +91,9 @@ impl Snapshot {
     }
 }
 
-/// The line of an account: whether it is closed or cools down and why, or what it learned.
+/// Formats the line of an account: why it is closed or cooling down, or what it learned.
 fn account(scope: &ScopeStatus, name_width: usize, width: usize) -> String {
-    let name = cut(&harmless(&scope.name), name_width);
+    let name = cut(&escape(&scope.name), name_width);
     let name = format!("{name:<name_width$}");
     let rest = width.saturating_sub(name_width + 2);
     let text = match halt(scope) {
@@ -128,7 +128,7 @@ fn account_facts(scope: &ScopeStatus) -> Vec<String> {
     let mut facts: Vec<String> = limits.into_iter().flatten().collect();
     match facts.first_mut() {
         Some(first) => first.insert_str(0, "limit "),
-        None => facts.push("no limit met".into()),
+        None => facts.push("no limit reached".into()),
     }
     let counters = &scope.counters;
     facts.push(format!("{} in flight", grouped(scope.in_flight)));
@@ -145,7 +145,7 @@ fn rate_text(rate: PaceRate, unit: &str) -> String {
     }
 }
 
-/// Whole seconds, rounded up, so that a countdown does not flicker and ends with 1.
+/// Formats whole seconds, rounded up, so that a countdown does not flicker and ends with 1.
 fn countdown(time: Duration) -> String {
     let seconds = time.as_secs() + u64::from(time.subsec_nanos() > 0);
     match seconds {
@@ -159,36 +159,37 @@ pub(crate) fn percent(part: u64, whole: u64) -> u64 {
     u64::try_from(percent.min(100)).unwrap_or(100)
 }
 
-/// Millionths of a dollar in no more places than change slowly enough to be read: `$0.0421`, `$4.20`.
+/// Formats millionths of a dollar with few decimals, so that the text stays readable while it changes: `$0.0421`, `$4.20`.
 fn money(micros: u64) -> String {
-    let (dollars, rest) = (micros / 1_000_000, micros % 1_000_000);
+    let dollars = micros / 1_000_000;
+    let rest = micros % 1_000_000;
     match dollars {
         0 => format!("$0.{:04}", rest / 100),
         _ => format!("${}.{:02}", grouped(dollars), rest / 10_000),
     }
 }
 
-/// A part of a whole, as `2.1 %`.
+/// Formats a share as a percentage: `2.1 %`.
 pub(crate) fn share(part: u64, whole: u64) -> String {
     let tenths = u128::from(part) * 1_000 / u128::from(whole.max(1));
     format!("{}.{} %", tenths / 10, tenths % 10)
 }
 
-/// A painted label and a text of others, cut to the width.
+/// Formats a coloured label and an untrusted text, truncated to the width.
 fn labelled(style: Style, label: &str, text: &str, width: usize) -> String {
-    let line = cut(&format!("{label}: {}", harmless(text)), width);
+    let line = cut(&format!("{label}: {}", escape(text)), width);
     match line.strip_prefix(label) {
         Some(rest) => format!("{}{rest}", paint(style, label)),
         None => line,
     }
 }
 
-/// As many facts as fit, the first ones before others.
+/// Returns as many facts as fit, first ones first.
 fn fitting(facts: &[String], width: usize) -> String {
     packed(facts, width).into_iter().next().unwrap_or_default()
 }
 
-/// Facts in lines of at most `width`, broken between two of them.
+/// Joins facts to lines of at most `width`.
 fn packed(facts: &[String], width: usize) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
     for fact in facts {

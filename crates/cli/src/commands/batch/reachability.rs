@@ -1,5 +1,5 @@
-//! Whether any call of a batch has reached a server. If none has, the address or the network is wrong, and no request is to
-//! blame: the batch ends with the reason, and all requests can be resumed.
+//! Detection of unreachable servers. If no call of a batch has reached a server, the address or the network is wrong: the
+//! batch ends with the reason, no request fails, and all can be resumed.
 
 use std::sync::{Mutex, PoisonError};
 
@@ -28,13 +28,13 @@ enum ReachState {
         failures: u64,
     },
     Reached,
-    /// The batch is to end, for this reason.
+    /// The batch ends for this reason.
     Unreachable(String),
 }
 
 impl Reachability {
-    /// Takes note of a call to a host. `is_last` says that its request would fail for good by it. Returns true if the batch is
-    /// to end instead.
+    /// Records a call to a host. `is_last` means that it was the last attempt of its request. Returns true if the batch ends
+    /// instead.
     pub(super) fn observe(&self, host: &str, replied: &Replied, is_last: bool, now: Tick) -> bool {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         if replied.has_connected() {
@@ -59,16 +59,16 @@ impl Reachability {
         true
     }
 
-    /// Waits until the batch is to end.
+    /// Waits until the server is found to be unreachable.
     ///
     /// # Cancel safety
     ///
-    /// Dropped, it loses nothing.
+    /// Dropping it loses nothing.
     pub(super) async fn unreachable(&self) {
         self.ended.notified().await;
     }
 
-    /// Returns why the batch was to end, if it was.
+    /// Returns why the batch ended, if the server is unreachable.
     pub(super) fn reason(&self) -> Option<String> {
         match &*self.state.lock().unwrap_or_else(PoisonError::into_inner) {
             ReachState::Unreachable(reason) => Some(reason.clone()),

@@ -1,14 +1,14 @@
-//! Why requests have no reply, by how many.
+//! Counts of the reasons why requests failed.
 
 use std::collections::HashMap;
 
 use serde::Serialize;
 use tollgate_batch::{ItemError, Outcome, StopReason};
 
-/// How many reasons are counted separately. Providers like to put an id into each.
+/// The maximum number of reasons that are counted separately. Some providers put an id into each message.
 const REASONS_MAX: usize = 100;
 
-/// How many are shown.
+/// The maximum number of reasons that are shown.
 const SHOWN_MAX: usize = 5;
 
 /// Counts reasons.
@@ -18,7 +18,7 @@ pub(crate) struct Reasons {
     others: u64,
 }
 
-/// A reason, and how many requests it kept from having a reply.
+/// A reason, and how many requests failed for it.
 #[derive(Serialize)]
 pub(crate) struct CountedReason {
     pub(crate) reason: String,
@@ -40,7 +40,7 @@ impl Reasons {
         }
     }
 
-    /// The most common ones, and the rest in one.
+    /// Returns the most common reasons, and the sum of the rest.
     pub(crate) fn shown(self) -> Vec<CountedReason> {
         let mut all: Vec<(String, u64)> = self.counts.into_iter().collect();
         all.sort_by(|(a, more), (b, less)| less.cmp(more).then_with(|| a.cmp(b)));
@@ -49,10 +49,7 @@ impl Reasons {
         let mut shown: Vec<CountedReason> =
             all.into_iter().map(|(reason, requests)| CountedReason { reason, requests }).collect();
         if others > 0 {
-            shown.push(CountedReason {
-                reason: "other reasons; the results have them".into(),
-                requests: others,
-            });
+            shown.push(CountedReason { reason: "other reasons; see the results".into(), requests: others });
         }
         shown
     }

@@ -1,4 +1,4 @@
-//! Requests, one a line, in whichever of the usual forms.
+//! Parsing of requests, one a line, in any of the usual formats.
 
 use std::fmt;
 
@@ -7,25 +7,25 @@ use serde_json::value::RawValue;
 
 use super::endpoint::model_of;
 
-/// The most bytes that an id may have.
+/// The maximum length of an id in bytes.
 const ID_BYTES_MAX: usize = 512;
 
 /// A request of a batch.
 #[derive(Debug)]
 pub(crate) struct BatchRequest {
-    /// What its result is found by.
+    /// The id of its result.
     pub(crate) id: String,
     /// The line has a `custom_id`, which is the id; otherwise that is made of the line's number.
     pub(crate) has_custom_id: bool,
-    /// Where it goes, below the address of the account, if it says so itself.
+    /// The path below the base URL of the account, if the line has one.
     pub(crate) path: Option<String>,
-    /// What is sent, byte for byte as it stands in the line.
+    /// The body, sent unchanged.
     pub(crate) body: Box<RawValue>,
     /// The model that the body or the path names; empty if neither does.
     pub(crate) model: String,
 }
 
-/// What has to be known of a body before it is sent.
+/// The fields of a body that are needed before it is sent.
 #[derive(Deserialize)]
 struct Body<'a> {
     #[serde(default)]
@@ -34,7 +34,7 @@ struct Body<'a> {
     stream: Option<&'a RawValue>,
 }
 
-/// What is wrong with a line.
+/// The error of an invalid line.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct BadLine(String);
 
@@ -44,7 +44,7 @@ impl fmt::Display for BadLine {
     }
 }
 
-/// A line as OpenAI (`body`) and Anthropic (`params`) have them in files of batches.
+/// A line in the batch format of OpenAI (`body`) or Anthropic (`params`).
 #[derive(Deserialize)]
 struct RequestEnvelope<'a> {
     #[serde(default)]
@@ -60,7 +60,7 @@ struct RequestEnvelope<'a> {
 }
 
 impl BatchRequest {
-    /// Reads line `number`. What has neither `body` nor `params` is a body itself.
+    /// Parses line `number`. A line with neither `body` nor `params` is a body itself.
     pub(crate) fn parse(line: &str, number: u64) -> Result<BatchRequest, BadLine> {
         let line = line.trim();
         if !line.starts_with('{') {
@@ -94,7 +94,7 @@ impl BatchRequest {
         Ok(BatchRequest { id, has_custom_id, path, body, model })
     }
 
-    /// Returns what the request is recognised by in a later run: a hash (64-bit FNV-1a) of where it goes and what is sent.
+    /// Returns the fingerprint by which a later run recognises the request: a 64-bit FNV-1a hash of path and body.
     pub(crate) fn fingerprint(&self) -> u64 {
         let path = self.path.as_deref().unwrap_or_default();
         let bytes = path.bytes().chain([0]).chain(self.body.get().bytes());
@@ -111,10 +111,10 @@ impl BadLine {
     }
 }
 
-/// What is wrong with a request whose reply would be a stream of events.
+/// The error for a request whose reply would be a stream of events.
 const STREAMS: &str = "it has \"stream\": true, and a result is one reply, not a stream; leave it out";
 
-/// What is wrong with a request to the path that Gemini streams replies from.
+/// The error for a request to Gemini's streaming path.
 const STREAMING_PATH: &str =
     "its url has :streamGenerateContent, and a result is one reply, not a stream; write :generateContent";
 
@@ -129,7 +129,7 @@ fn id_of(id: Option<serde_json::Value>) -> Result<Option<String>, BadLine> {
         None | Some(serde_json::Value::Null) => return Ok(None),
         Some(serde_json::Value::String(id)) => id,
         Some(serde_json::Value::Number(id)) => id.to_string(),
-        Some(other) => return Err(BadLine(format!("custom_id is {other}, but must be text"))),
+        Some(other) => return Err(BadLine(format!("custom_id is {other}, but must be a string"))),
     };
     match id.len() {
         0 => Err(BadLine("custom_id is empty".into())),
@@ -140,18 +140,18 @@ fn id_of(id: Option<serde_json::Value>) -> Result<Option<String>, BadLine> {
     }
 }
 
-/// The path of an address: keys are for the address of the account only.
+/// Validates the path of a request. A full URL is refused, because a key is for the host of the account only.
 fn path_of(url: &str) -> Result<String, BadLine> {
-    match url.starts_with('/') && !url.starts_with("//") && !url.contains(char::is_whitespace) {
-        true => Ok(url.into()),
-        false => Err(BadLine(format!("url is {url:?}, but must be a path, such as /v1/chat/completions"))),
+    if url.starts_with('/') && !url.starts_with("//") && !url.contains(char::is_whitespace) {
+        return Ok(url.into());
     }
+    Err(BadLine(format!("url is {url:?}, but must be a path, such as /v1/chat/completions")))
 }
 
-/// The members of an object, in their order, with where each value ends.
+/// The members of an object, in their order, with the end position of each value.
 struct Members(Vec<(String, usize)>);
 
-/// Cuts `custom_id` out of a body, since the provider does not know it. The rest stays as it is, byte for byte.
+/// Removes `custom_id` from a body, because providers refuse it. The rest is unchanged.
 fn without_custom_id(line: &str) -> Result<Box<RawValue>, BadLine> {
     let Members(members) = Members::of(line).map_err(not_json)?;
     let Some(at) = members.iter().position(|(name, _)| name == "custom_id") else {
@@ -181,7 +181,7 @@ impl Members {
             fn visit_map<A: serde::de::MapAccess<'de>>(self, mut map: A) -> Result<Members, A::Error> {
                 let mut members = Vec::new();
                 while let Some((name, value)) = map.next_entry::<String, &'de RawValue>()? {
-                    // The value is borrowed from the line, so where it is says where it ends.
+                    // The value is borrowed from the line, so its address gives its position.
                     let start = value.get().as_ptr() as usize - self.0.as_ptr() as usize;
                     members.push((name, start + value.get().len()));
                 }
@@ -265,7 +265,7 @@ mod tests {
             ("[1]", "must be an object"),
             ("{\"custom_id\": ", "not valid JSON"),
             ("{} {}", "not valid JSON"),
-            (r#"{"custom_id": [1]}"#, "must be text"),
+            (r#"{"custom_id": [1]}"#, "must be a string"),
             (r#"{"custom_id": ""}"#, "is empty"),
             (r#"{"body": 1}"#, "must be an object"),
             (r#"{"body": {}, "params": {}}"#, "one is enough"),

@@ -34,7 +34,7 @@ use crate::context::Context;
 use crate::exit::{Exit, UsageError};
 use crate::output::{Format, Output, grouped};
 
-/// Sends all requests, and reports what came of it.
+/// Sends all requests, and returns the summary.
 pub(super) fn run(context: &Context, args: BatchRunArgs) -> Result<Output> {
     let accounts = accounts(&args)?;
     let bad = Arc::new(BadLines::new(files::errors_path(&args), &args.requests));
@@ -42,12 +42,15 @@ pub(super) fn run(context: &Context, args: BatchRunArgs) -> Result<Output> {
     files::check(&args, &bad)?;
     let total = survey::check(&args, &accounts.prices)?;
     let caller = HttpCaller::new(args.proxy.as_ref())?;
-    accounts.notices.iter().for_each(|notice| context.note(notice));
+    for notice in &accounts.notices {
+        context.note(notice);
+    }
     if context.dry_run {
         return dry_run(&args, &accounts);
     }
     let AccountConfigs { accounts, prices, .. } = accounts;
-    let (prices, estimator) = (Arc::new(prices), Arc::new(Estimator::new()));
+    let prices = Arc::new(prices);
+    let estimator = Arc::new(Estimator::new());
     let used_prices = Arc::clone(&prices);
     let bounded = args.max_cost.is_some();
     let requests =
@@ -55,7 +58,8 @@ pub(super) fn run(context: &Context, args: BatchRunArgs) -> Result<Output> {
     let shared = args.share.as_deref().map(|name| shared(context, name)).transpose()?;
     let journal = files::open_results(&args)?;
     bad.empty_old().with_context(|| format!("{} cannot be written", bad.path().display()))?;
-    let (closed, last_error) = (ClosedAccounts::default(), LastError::default());
+    let closed = ClosedAccounts::default();
+    let last_error = LastError::default();
     let batch = batch(&args, &accounts, shared)?;
     let batch =
         batch.observer(observer(context.format, &bad, &closed, &last_error, export::journal_path(&args)));
@@ -63,7 +67,7 @@ pub(super) fn run(context: &Context, args: BatchRunArgs) -> Result<Output> {
     let mut reasons = Reasons::default();
     let reachability = Arc::new(Reachability::default());
     let summary = runtime.block_on(async {
-        let mut ending = ServerSignal::watch()?;
+        let mut shutdown = ServerSignal::watch()?;
         let reachability = Arc::clone(&reachability);
         let caller = Arc::new(BatchCalls {
             caller,
@@ -82,18 +86,20 @@ pub(super) fn run(context: &Context, args: BatchRunArgs) -> Result<Output> {
             },
         );
         let watch = ProgressView::new(context, total, Arc::clone(&bad), last_error);
-        watched(watch, run, &mut ending, &mut reasons, &closed, &reachability).await
+        watched(watch, run, &mut shutdown, &mut reasons, &closed, &reachability).await
     })?;
-    closed.take_notices().iter().for_each(|notice| context.note(notice));
+    for notice in closed.take_notices() {
+        context.note(notice);
+    }
     note_bad_lines(context, &summary, &bad);
-    // The journal has all results by then, so what cannot be written is no reason to keep the summary back.
+    // The journal has all results, so the summary is shown even if they cannot be written in their format.
     let unwritten = export::write(&args).err().map(|why| format!("{why:#}"));
     if let Some(why) = &unwritten {
         context.note(why);
     }
     let unreachable = reachability.reason();
     if let (Some(reason), Format::Json) = (&unreachable, context.format) {
-        // People read it beside the summary.
+        // In text output it is part of the summary.
         context.note(reason);
     }
     let exit = match (&unreachable, is_good(&summary, &bad) && unwritten.is_none()) {
@@ -107,7 +113,7 @@ pub(super) fn run(context: &Context, args: BatchRunArgs) -> Result<Output> {
     Ok(Output::new(answer).with_exit(exit))
 }
 
-/// Returns true if every request of the input has a good reply, and no account was closed.
+/// Returns true if every request of the input succeeded, and no account was closed.
 fn is_good(summary: &Summary, bad: &BadLines) -> bool {
     let progress = &summary.progress;
     let without = progress.failed + progress.failed_before + progress.unfinished;
@@ -116,13 +122,13 @@ fn is_good(summary: &Summary, bad: &BadLines) -> bool {
     without + passed_over == 0 && is_open && summary.stopped.is_none() && bad.broken().is_none()
 }
 
-/// Says on stderr that lines of the input have no result, which the screen may have no room for.
+/// Notes on stderr which lines of the input were not sent, because the screen may not have shown it.
 fn note_bad_lines(context: &Context, summary: &Summary, bad: &BadLines) {
     let progress = &summary.progress;
     let parts = [
-        ("no requests", bad.count()),
+        ("invalid lines", bad.count()),
         ("duplicate ids", progress.duplicates),
-        ("changed since their results", progress.changed),
+        ("changed since their result", progress.changed),
     ];
     let parts: Vec<String> = parts
         .iter()
@@ -130,15 +136,16 @@ fn note_bad_lines(context: &Context, summary: &Summary, bad: &BadLines) {
         .map(|(what, count)| format!("{what}: {}", grouped(*count)))
         .collect();
     if let (false, Some(first)) = (parts.is_empty(), bad.first()) {
-        let (parts, path) = (parts.join(", "), bad.path().display());
-        context.note(format_args!("lines that were not sent, all of them in {path}: {parts}; {first}"));
+        let parts = parts.join(", ");
+        let path = bad.path().display();
+        context.note(format_args!("lines that were not sent are in {path}: {parts}; {first}"));
     }
     if let Some(why) = bad.broken() {
         context.note(&why);
     }
 }
 
-/// Keeps what the view shows, puts requests aside that are passed over, and writes events for programs.
+/// Returns the observer of a batch: it updates the view, writes skipped requests to the errors file, and prints events.
 fn observer(
     format: Format,
     bad: &Arc<BadLines>,
@@ -146,7 +153,9 @@ fn observer(
     last_error: &LastError,
     results: PathBuf,
 ) -> impl Fn(&BatchEvent<'_>) + Send + use<> + 'static {
-    let (bad, closed, last_error) = (Arc::clone(bad), closed.clone(), last_error.clone());
+    let bad = Arc::clone(bad);
+    let closed = closed.clone();
+    let last_error = last_error.clone();
     move |event| {
         closed.observe(event);
         last_error.observe(event);
@@ -165,12 +174,12 @@ fn observer(
     }
 }
 
-/// Reads outcomes until there are no more, and shows how far it has come. On a signal to end, it cancels everything; on
-/// a second one, it does not even wait for that.
+/// Reads outcomes until the batch ends, and shows progress. The first signal shuts the batch down gracefully; the second one
+/// ends it at once.
 async fn watched(
     mut watch: ProgressView<'_>,
     mut run: Run<Answered>,
-    ending: &mut ServerSignal,
+    shutdown: &mut ServerSignal,
     reasons: &mut Reasons,
     closed: &ClosedAccounts,
     reachability: &Reachability,
@@ -184,14 +193,16 @@ async fn watched(
                 None => break,
             },
             () = watch.due() => {
-                closed.take_notices().iter().for_each(|notice| watch.note(notice));
+                for notice in closed.take_notices() {
+                    watch.note(&notice);
+                }
                 watch.show(&run);
             }
             () = reachability.unreachable() => stopper.shut_down(),
-            told = ending.told(None) => {
-                told?;
+            signal = shutdown.wait(None) => {
+                signal?;
                 if is_ending {
-                    return Err(anyhow::anyhow!("told to end twice; --resume goes on"));
+                    return Err(anyhow::anyhow!("ended by a second signal; --resume continues"));
                 }
                 is_ending = true;
                 watch.end();
@@ -200,7 +211,7 @@ async fn watched(
         }
     }
     drop(watch);
-    run.finish().await.context("the batch was lost")
+    run.finish().await.context("the batch ended unexpectedly")
 }
 
 /// Reads accounts with their keys and prices.
@@ -229,7 +240,7 @@ fn accounts(args: &BatchRunArgs) -> Result<AccountConfigs> {
     Ok(accounts)
 }
 
-/// The account that the command line itself describes.
+/// Returns the account that the options describe.
 fn single_account(
     args: &BatchRunArgs,
     environment: &dyn Fn(&str) -> Option<String>,
@@ -280,16 +291,15 @@ fn batch(args: &BatchRunArgs, accounts: &[AccountConfig], shared: Option<SharedC
         .attempts(args.attempts.into())
         .attempt_deadline(args.call_timeout);
     for account in accounts {
-        batch = match account.limits.is_empty() {
-            true => batch.account(&*account.name),
-            false => {
-                // Calls name the limits of all accounts, because any of them may get the call.
-                let limits = LimitSet::builder().limits(account.limits.iter().cloned()).skip_unknown();
-                batch.account_with(&*account.name, limits.build()?)
-            }
+        batch = if account.limits.is_empty() {
+            batch.account(&*account.name)
+        } else {
+            // Calls name the limits of all accounts, because any of them may get the call.
+            let limits = LimitSet::builder().limits(account.limits.iter().cloned()).skip_unknown();
+            batch.account_with(&*account.name, limits.build()?)
         };
     }
-    batch = throttling::apply(batch, &args.patience);
+    batch = throttling::apply(batch, &args.retry);
     let names = LimitRoles::of(accounts);
     batch = batch.demand(move |tokens| names.demand(tokens));
     if let Some(deadline) = args.deadline {
@@ -318,13 +328,13 @@ impl LimitRoles {
         let names = accounts.iter().flat_map(|account| &account.limits);
         let names: BTreeSet<String> =
             names.filter(|limit| !limit.is_resource()).map(|limit| limit.name().to_string()).collect();
-        // A few words that are needed for as long as the process lives, which is as long as its one batch.
+        // The leaked names are few, and needed for the whole life of the process, which runs one batch.
         let names = names.into_iter().map(|name| &*name.leak());
         let (tokens, calls) = names.partition(|name| counts_tokens(name));
         LimitRoles { calls, tokens }
     }
 
-    /// What a call of so many tokens takes. What an account does not have is left out there.
+    /// Returns the demand of a call of `tokens` tokens. An account skips the limits that it does not have.
     fn demand(&self, tokens: u64) -> Demand {
         let mut demand = Demand::new();
         for name in &self.calls {
@@ -337,7 +347,7 @@ impl LimitRoles {
     }
 }
 
-/// Whether a limit counts tokens, by its name: `tpm`, `tpd`, `input_tokens`.
+/// Returns whether a limit counts tokens, by its name: `tpm`, `tpd`, `input_tokens`.
 fn counts_tokens(name: &str) -> bool {
     matches!(name, "tpm" | "tpd" | "tps" | "tph") || name.contains("token")
 }

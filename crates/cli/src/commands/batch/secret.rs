@@ -1,8 +1,8 @@
-//! Keys, which are never shown, and texts that may have one in them.
+//! API keys, which are never shown, and texts that may contain one.
 
 use std::fmt;
 
-/// Something that is never shown.
+/// A secret that `Debug` does not show.
 #[derive(Clone)]
 pub(crate) struct ApiKey(String);
 
@@ -11,7 +11,7 @@ impl ApiKey {
         ApiKey(key.into())
     }
 
-    /// For the one place that sends it.
+    /// Returns the secret, to send it.
     pub(crate) fn reveal(&self) -> &str {
         &self.0
     }
@@ -23,9 +23,9 @@ impl fmt::Debug for ApiKey {
     }
 }
 
-/// Whether a text that should be the name of something may be a key, and is better not shown.
+/// Returns whether a text that should be a name may be a key, which must not be shown.
 pub(super) fn may_be_key(name: &str) -> bool {
-    // Long words of letters and digits are keys more often than names; names of variables are in capitals.
+    // Long words of lower-case letters and digits are more likely keys than names; names of variables are in capitals.
     const LONG: usize = 16;
     let is_word = name.chars().all(|c| c.is_ascii_alphanumeric() || "-_".contains(c));
     let has = |is: fn(char) -> bool| name.contains(is);
@@ -33,7 +33,7 @@ pub(super) fn may_be_key(name: &str) -> bool {
     name.starts_with("sk-") || is_word && is_mixed && name.len() >= LONG
 }
 
-/// What is wrong with a file that may have a key where none belongs: where, and which field, but no value and no line of it.
+/// Formats a parse error of a file that may contain a key by mistake: position and field, but no value and no line of it.
 pub(super) fn without_values(text: &str, why: &toml::de::Error) -> String {
     let span = why.span().unwrap_or_default();
     let before = text.get(..span.start).unwrap_or_default();
@@ -42,13 +42,13 @@ pub(super) fn without_values(text: &str, why: &toml::de::Error) -> String {
     format!("line {line}, column {column}: {}", scrubbed(why.message(), text))
 }
 
-/// The message without the texts of the file that are values.
+/// Removes the values of the file from a message.
 fn scrubbed(message: &str, text: &str) -> String {
     let values = text.lines().filter_map(|line| Some(line.split_once('=')?.1));
     let mut words: Vec<&str> =
         values.flat_map(|value| value.split(['"', '\'', '[', ']', ','])).map(str::trim).collect();
     words.retain(|word| !word.is_empty());
-    // The longest first, or a part of one would be left.
+    // The longest first, or a part of one would remain.
     words.sort_by_key(|word| std::cmp::Reverse(word.len()));
     words.dedup();
     words.iter().fold(message.trim_end().to_owned(), |message, word| {

@@ -1,4 +1,4 @@
-//! A look at all requests before the first one is sent.
+//! Checks of all requests before the first one is sent.
 
 use std::path::Path;
 
@@ -13,31 +13,30 @@ use super::request::BatchRequest;
 use crate::args::BatchRunArgs;
 use crate::exit::UsageError;
 
-/// What a batch would do.
+/// Counts of what a batch would do.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Survey {
-    /// Requests that would be called.
+    /// Requests that would be sent.
     pub(super) requests: u64,
     pub(super) done_before: u64,
     pub(super) failed_before: u64,
-    /// Requests that an earlier run finished and that are others now.
+    /// Requests that were changed since an earlier run finished them.
     pub(super) changed: u64,
     pub(super) duplicates: u64,
-    /// Lines that are no requests.
+    /// Invalid lines.
     pub(super) bad_lines: u64,
-    /// What is wrong with the first of these, duplicates included.
+    /// The error of the first invalid line or duplicate.
     pub(super) first_bad: Option<String>,
-    /// Tokens of all calls, with the longest answers that the requests allow.
+    /// Tokens of all calls, with the longest replies that the requests allow.
     pub(super) tokens_max: u64,
-    /// What they cost, in millionths of a dollar.
+    /// Their cost in millionths of a dollar.
     pub(super) cost_micros_max: u64,
     /// Requests whose model has no price.
     pub(super) without_price: u64,
 }
 
-/// Refuses requests of which it is certain before the start that they cannot be sent as the command line says. Returns how
-/// many lines there are; `None` if the input can be read only once. Then such requests are put aside one by one, since
-/// others may have been sent before them.
+/// Refuses requests that certainly cannot be sent with these options. Returns the number of lines; `None` if the input can be
+/// read only once. Such an input is not checked: its invalid requests go to the errors file while others are sent.
 ///
 /// # Errors
 ///
@@ -46,11 +45,12 @@ pub(super) fn check(args: &BatchRunArgs, prices: &Prices) -> Result<Option<u64>>
     if input::is_stdin(&args.requests) || !args.requests.is_file() {
         return Ok(None);
     }
-    let (mut lines, mut count) = (input::open(&args.requests)?, 0);
+    let mut lines = input::open(&args.requests)?;
+    let mut count = 0;
     let refused = |line: u64, why: &str| {
         UsageError(format!("line {line} of {}: {why}; nothing was sent", args.requests.display()))
     };
-    // What cannot be read beyond some line is for the run itself to report, with what came before it.
+    // A read error ends the check: the run itself reports it.
     while let Ok(Some(line)) = lines.next() {
         let line = line.as_deref().map_err(|_| ()).unwrap_or("unreadable").trim();
         if line.is_empty() {
@@ -69,14 +69,16 @@ pub(super) fn check(args: &BatchRunArgs, prices: &Prices) -> Result<Option<u64>>
 }
 
 impl Survey {
-    /// Reads all requests, and the results that are there.
+    /// Reads all requests and the existing results.
     pub(super) fn of(args: &BatchRunArgs, prices: &Prices) -> Result<Survey> {
-        let mut finished = match args.resume {
-            true => finished(&export::journal_path(args), args.retry_failed)?,
-            false => Finished::default(),
+        let mut finished = if args.resume {
+            finished(&export::journal_path(args), args.retry_failed)?
+        } else {
+            Finished::default()
         };
         let mut lines = input::open(&args.requests)?;
-        let (estimator, mut survey) = (Estimator::new(), Survey::default());
+        let estimator = Estimator::new();
+        let mut survey = Survey::default();
         while let Some(line) = lines.next().context("the requests cannot be read")? {
             let request = match &line {
                 Ok(line) if line.trim().is_empty() => continue,
@@ -85,7 +87,7 @@ impl Survey {
             };
             match request {
                 Ok(request) => {
-                    let seen = finished.read(&request.id, Some(request.fingerprint()));
+                    let seen = finished.check(&request.id, Some(request.fingerprint()));
                     if seen == SeenBefore::Again {
                         survey.note(lines.number(), &super::duplicate(&request.id));
                     }
@@ -132,5 +134,5 @@ fn finished(journal: &Path, retries_failed: bool) -> Result<Finished> {
         return Ok(Finished::default());
     }
     let on_failed = if retries_failed { OnFailed::Retry } else { OnFailed::Keep };
-    Ok(Finished::look(journal, on_failed).map_err(|error| UsageError(error.to_string()))?)
+    Ok(Finished::load(journal, on_failed).map_err(|error| UsageError(error.to_string()))?)
 }

@@ -2,10 +2,10 @@
 
 use tollgate_batch::{Batch, CooldownPolicy};
 
-use crate::args::BatchPatienceArgs;
+use crate::args::BatchRetryArgs;
 
-/// Applies the options to a batch. What is not given stays as the library has it.
-pub(super) fn apply(mut batch: Batch, args: &BatchPatienceArgs) -> Batch {
+/// Applies the options to a batch. Options that are not given keep the defaults of the library.
+pub(super) fn apply(mut batch: Batch, args: &BatchRetryArgs) -> Batch {
     let mut rules = CooldownPolicy::default();
     if let Some(cooldown) = args.cooldown {
         rules = rules.default_cooldown(cooldown);
@@ -16,7 +16,7 @@ pub(super) fn apply(mut batch: Batch, args: &BatchPatienceArgs) -> Batch {
     if let Some(longest) = args.outage_max {
         rules = rules.outage_max(longest);
     }
-    batch = batch.rules(rules);
+    batch = batch.cooldown(rules);
     if let Some(budget) = args.throttle_budget {
         batch = batch.throttle_budget(budget);
     }

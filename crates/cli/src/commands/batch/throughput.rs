@@ -3,22 +3,22 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
-/// The rate is that of this long.
+/// The rate is that of this time span.
 const RATE_SPAN: Duration = Duration::from_secs(10);
 
-/// The time to completion goes by the rate of this long, so that a cooldown of a few seconds does not hide it.
+/// The time to completion is estimated from this time span, so that a cooldown of a few seconds does not hide it.
 const ETA_SPAN: Duration = Duration::from_secs(60);
 
-/// The least time between two samples, which bounds their number.
+/// The minimum time between two samples, which bounds their number.
 const SAMPLE_MIN: Duration = Duration::from_millis(200);
 
-/// Samples of how many requests were finished, of the last minute.
+/// Samples of the number of finished requests in the last minute.
 pub(crate) struct Throughput {
     samples: VecDeque<(Duration, u64)>,
 }
 
 impl Throughput {
-    /// Nothing is finished at the start.
+    /// Creates an empty record.
     pub(crate) fn new() -> Throughput {
         Throughput { samples: VecDeque::from([(Duration::ZERO, 0)]) }
     }
@@ -29,18 +29,18 @@ impl Throughput {
             return;
         }
         self.samples.push_back((elapsed, finished));
-        // The sample before the span is kept, or there would be nothing to compare the first one of the span with.
+        // The sample before the span stays, because the first one of the span is compared with it.
         while self.samples.get(1).is_some_and(|(at, _)| *at + ETA_SPAN <= elapsed) {
             self.samples.pop_front();
         }
     }
 
-    /// Requests a second, of the last ten seconds.
+    /// Returns the requests per second of the last ten seconds.
     pub(crate) fn per_second(&self) -> f64 {
         self.rate_over(RATE_SPAN)
     }
 
-    /// How long `left` requests will take; `None` while nothing finishes.
+    /// Returns how long `left` requests will take; `None` while nothing finishes.
     pub(crate) fn eta(&self, left: u64) -> Option<Duration> {
         let seconds = left as f64 / self.rate_over(ETA_SPAN);
         Duration::try_from_secs_f64(seconds).ok()
@@ -77,7 +77,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_finished_has_no_end_in_sight() {
+    fn without_finished_requests_there_is_no_eta() {
         assert_eq!(Throughput::new().eta(10), None);
         assert_eq!(after(&[(5, 0)]).eta(10), None);
     }

@@ -1,4 +1,4 @@
-//! How a batch went.
+//! The summary of a batch.
 
 use std::path::Path;
 use std::time::Duration;
@@ -14,27 +14,27 @@ use super::reasons::{CountedReason, Reasons};
 use crate::duration_text::roughly;
 use crate::output::{Answer, TableCell, TextPage, TextTable, counted, grouped};
 
-/// How a batch went. The last line of a batch's JSON is one of these.
+/// The summary of a batch, which is the last line of its JSON output.
 #[derive(Serialize)]
 pub(crate) struct BatchSummaryAnswer {
     event: &'static str,
-    /// Requests with a good reply, in this run.
+    /// Requests that succeeded in this run.
     done: u64,
     failed: u64,
-    /// Requests that were not tried to the end: `--resume` goes on with them.
+    /// Requests that remain: `--resume` continues with them.
     unfinished: u64,
-    /// Requests to which an earlier run had a good reply.
+    /// Requests that succeeded in an earlier run.
     earlier: u64,
     /// Requests that failed in an earlier run.
     failed_before: u64,
-    /// Requests that are not those that their results are of.
+    /// Requests that were changed since their result.
     changed: u64,
-    /// Requests with the id of another one.
+    /// Requests with a duplicate id.
     duplicates: u64,
-    /// Lines that are no requests.
+    /// Invalid lines.
     bad_lines: u64,
     calls: u64,
-    /// Calls that the provider asked to wait.
+    /// Calls that the provider throttled.
     rejected: u64,
     cooldowns: u64,
     /// Calls that met a cooldown.
@@ -42,11 +42,11 @@ pub(crate) struct BatchSummaryAnswer {
     parked: u64,
     /// Times a parked request was called again.
     redistributed: u64,
-    /// How long accounts were paused by cooldowns, added up.
+    /// The total time that accounts were paused by cooldowns.
     paused_ms: u64,
     tokens: u64,
     cost_micros: u64,
-    /// Where the prices come from that the cost was worked out by.
+    /// The sources of the prices.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     prices: Vec<PriceSource>,
     /// Whether a model has no price, so that the cost is too low.
@@ -57,17 +57,17 @@ pub(crate) struct BatchSummaryAnswer {
     /// Accounts that were closed.
     closed_accounts: u64,
     accounts: Vec<AccountLine>,
-    /// Why requests have no reply, the most common first.
+    /// Why requests failed, the most common first.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     reasons: Vec<CountedReason>,
-    /// Why it ended before the input did, if so.
+    /// Why the batch ended early, if it did.
     #[serde(skip_serializing_if = "Option::is_none")]
     stopped: Option<String>,
     results: String,
-    /// The file that the results were written from, if it is another.
+    /// The journal that the results were written from, if it is another file.
     #[serde(skip_serializing_if = "Option::is_none")]
     journal: Option<String>,
-    /// Why the results could not be written from the journal, if they could not.
+    /// Why the results could not be written from the journal, if that failed.
     #[serde(skip_serializing_if = "Option::is_none")]
     unwritten: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -85,7 +85,7 @@ struct AccountLine {
     parked: u64,
     redistributed: u64,
     paused_ms: u64,
-    /// Limits that its refusals have shown.
+    /// Limits that were learned from throttled calls.
     #[serde(skip_serializing_if = "Option::is_none")]
     learned_calls_per_second: Option<f64>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -141,7 +141,7 @@ impl BatchSummaryAnswer {
         results: &Path,
         bad: &BadLines,
     ) -> BatchSummaryAnswer {
-        let (progress, counters) = (&summary.progress, &summary.counters);
+        let Summary { progress, counters, .. } = summary;
         BatchSummaryAnswer {
             event: "summary",
             done: progress.done,
@@ -177,35 +177,33 @@ impl BatchSummaryAnswer {
         }
     }
 
-    /// The same with where the prices come from.
+    /// Sets the sources of the prices.
     pub(crate) fn with_prices(self, prices: &Prices) -> BatchSummaryAnswer {
         BatchSummaryAnswer { prices: prices.used(), has_unpriced: prices.has_missed(), ..self }
     }
 
-    /// The same with the journal, which may be the results themselves, and why these could not be written from it.
+    /// Sets the journal, which may be the results themselves, and why these could not be written from it.
     pub(crate) fn with_journal(self, journal: &Path, unwritten: Option<String>) -> BatchSummaryAnswer {
         let journal = Some(journal.display().to_string()).filter(|journal| *journal != self.results);
         BatchSummaryAnswer { journal, unwritten, ..self }
     }
 
-    /// Replaces why it ended early by what the batch itself cannot know.
+    /// Replaces the reason why the batch ended early by one that the batch itself cannot know.
     pub(crate) fn with_stop_reason(self, reason: Option<String>) -> BatchSummaryAnswer {
         BatchSummaryAnswer { stopped: reason.or(self.stopped), ..self }
     }
 
-    /// The cost, with the date of the prices.
+    /// Formats the cost, with the date of the prices.
     fn cost(&self) -> String {
         let sources: Vec<String> = self.prices.iter().map(ToString::to_string).collect();
-        match sources.is_empty() {
-            true => shown(self.cost_micros),
-            false => {
-                let rest = if self.has_unpriced { "; other models have no price" } else { "" };
-                format!("{} by prices {}{rest}", shown(self.cost_micros), sources.join("; "))
-            }
+        if sources.is_empty() {
+            return shown(self.cost_micros);
         }
+        let rest = if self.has_unpriced { "; other models have no price" } else { "" };
+        format!("{} by prices {}{rest}", shown(self.cost_micros), sources.join("; "))
     }
 
-    fn wait_share(&self) -> String {
+    fn throttled_share(&self) -> String {
         format!("{} ({})", grouped(self.rejected), share(self.rejected, self.calls))
     }
 }
@@ -235,11 +233,11 @@ impl Answer for BatchSummaryAnswer {
             );
         }
         if self.unfinished > 0 {
-            row("left undone", count(self.unfinished));
+            row("remaining", count(self.unfinished));
         }
         if let Some(errors) = &self.errors {
             let parts = [
-                ("no requests", self.bad_lines),
+                ("invalid lines", self.bad_lines),
                 ("duplicate ids", self.duplicates),
                 ("changed since", self.changed),
             ];
@@ -248,7 +246,7 @@ impl Answer for BatchSummaryAnswer {
             }
         }
         row("calls", count(self.calls));
-        row("told to wait", TableCell::from(self.wait_share()));
+        row("throttled (429)", TableCell::from(self.throttled_share()));
         row("cooldowns", count(self.cooldowns));
         if self.paused_ms > 0 {
             row("paused", TableCell::from(roughly(Duration::from_millis(self.paused_ms))));
@@ -269,7 +267,7 @@ impl Answer for BatchSummaryAnswer {
         row("took", TableCell::from(roughly(Duration::from_millis(self.took_ms))));
         row("results", TableCell::from(self.unwritten.as_ref().unwrap_or(&self.results).clone()));
         if let Some(journal) = &self.journal {
-            row("journal", TableCell::from(format!("{journal}, which --resume goes on with")));
+            row("journal", TableCell::from(format!("{journal}, for --resume")));
         }
         page.table(&table);
         if self.calls > 0 {
@@ -286,7 +284,7 @@ impl Answer for BatchSummaryAnswer {
         if self.accounts.len() > 1 {
             page.gap();
             let mut table =
-                TextTable::new(["ACCOUNT", "CALLS", "TOLD TO WAIT", "COOLDOWNS"]).right(1).right(2).right(3);
+                TextTable::new(["ACCOUNT", "CALLS", "THROTTLED", "COOLDOWNS"]).right(1).right(2).right(3);
             for account in &self.accounts {
                 let AccountLine { name, calls, rejected, cooldowns, .. } = account;
                 table.row([TableCell::name(name), count(*calls), count(*rejected), count(*cooldowns)]);
@@ -295,14 +293,14 @@ impl Answer for BatchSummaryAnswer {
         }
         if !self.reasons.is_empty() {
             page.gap();
-            let mut table = TextTable::new(["REQUESTS", "WITHOUT A REPLY BECAUSE"]).wrap(1);
+            let mut table = TextTable::new(["FAILED", "REASON"]).wrap(1);
             for CountedReason { reason, requests } in &self.reasons {
                 table.row([count(*requests), TableCell::from(reason.clone())]);
             }
             page.table(&table);
         }
         if let Some(why) = &self.stopped {
-            page.remark(format!("it ended early: {why}; --resume goes on"));
+            page.remark(format!("ended early: {why}; --resume continues"));
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Progress of a running batch: a bar on a terminal, a line now and then elsewhere.
+//! Progress of a running batch: a bar on a terminal, a line at intervals elsewhere.
 
 use std::io::{self, IsTerminal};
 use std::sync::Arc;
@@ -16,13 +16,13 @@ use super::throughput::Throughput;
 use crate::context::Context;
 use crate::output::Format;
 
-/// How often the bar is drawn anew.
+/// The refresh interval of the bar.
 const ON_A_TERMINAL: Duration = Duration::from_millis(200);
 
-/// How often a line is written elsewhere, where each one stays.
+/// The interval of lines elsewhere.
 const ELSEWHERE: Duration = Duration::from_secs(30);
 
-/// Shows how a batch goes on, on stderr.
+/// Shows the progress of a batch on stderr.
 pub(crate) struct ProgressView<'a> {
     context: &'a Context,
     how: WatchStyle,
@@ -39,12 +39,12 @@ pub(crate) struct ProgressView<'a> {
 enum WatchStyle {
     Bar(BatchBar),
     Lines,
-    /// With `--quiet`, or to a program that reads events.
+    /// With `--quiet`, or with `--json`.
     Nothing,
 }
 
 impl<'a> ProgressView<'a> {
-    /// Begins to watch. To be called in a runtime.
+    /// Starts the view. Must be called in a runtime.
     pub(crate) fn new(
         context: &'a Context,
         total: Option<u64>,
@@ -55,20 +55,21 @@ impl<'a> ProgressView<'a> {
         let mut every = interval(if matches!(how, WatchStyle::Bar(_)) { ON_A_TERMINAL } else { ELSEWHERE });
         every.set_missed_tick_behavior(MissedTickBehavior::Delay);
         every.reset();
-        let (clock, throughput) = (Clock::system(), Throughput::new());
+        let clock = Clock::system();
+        let throughput = Throughput::new();
         ProgressView { context, how, every, began: clock.now(), clock, total, bad, last_error, throughput }
     }
 
-    /// Waits until progress is to be shown.
+    /// Waits until the next refresh.
     ///
     /// # Cancel safety
     ///
-    /// Dropped, it is due all the same.
+    /// If it is dropped, the next call returns at the same time.
     pub(crate) async fn due(&mut self) {
         self.every.tick().await;
     }
 
-    /// Shows how the batch stands.
+    /// Shows the progress of the batch.
     pub(crate) fn show<O: Send + 'static>(&mut self, run: &Run<O>) {
         if matches!(self.how, WatchStyle::Nothing) {
             return;
@@ -81,7 +82,7 @@ impl<'a> ProgressView<'a> {
         }
     }
 
-    /// Says something on stderr that stays there: above the bar, if there is one.
+    /// Prints a notice to stderr: above the bar, if there is one.
     pub(crate) fn note(&self, note: &str) {
         match &self.how {
             WatchStyle::Bar(bar) => bar.suspend(|| self.context.note(note)),
@@ -89,7 +90,7 @@ impl<'a> ProgressView<'a> {
         }
     }
 
-    /// Shows nothing more: the batch is asked to end, and what it says then comes below what it has shown.
+    /// Stops refreshing: the batch is shutting down, and its summary comes below the last view.
     pub(crate) fn end(&mut self) {
         if let WatchStyle::Bar(bar) = std::mem::replace(&mut self.how, WatchStyle::Nothing) {
             bar.leave();
@@ -116,7 +117,7 @@ impl<'a> ProgressView<'a> {
 }
 
 fn how(context: &Context, total: Option<u64>) -> WatchStyle {
-    // Events and a bar on the same terminal would write over each other.
+    // Events and a bar on the same terminal would overwrite each other.
     let is_for_programs = context.format == Format::Json;
     if context.is_quiet() || is_for_programs && io::stdout().is_terminal() {
         WatchStyle::Nothing

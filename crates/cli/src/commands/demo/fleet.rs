@@ -1,4 +1,4 @@
-//! The fleet: keys of two projects, their limits, and workers that call by them.
+//! The simulated fleet: API keys of two projects, their limits, and the workers that use them.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -14,10 +14,10 @@ use super::tally::DemoTally;
 /// The resource that every worker calls.
 pub(super) const RESOURCE: &str = "gpt-4";
 
-/// How long workers wait that do.
-const PATIENCE: Duration = Duration::from_millis(1_500);
+/// The timeout of workers that wait.
+const TIMEOUT: Duration = Duration::from_millis(1_500);
 
-/// How long workers that do not wait pause after a refusal, at least and at most.
+/// The minimum and the maximum pause of workers after a denial.
 const PAUSE: [Duration; 2] = [Duration::from_millis(100), Duration::from_millis(400)];
 
 /// How many workers each key has.
@@ -27,7 +27,7 @@ const WORKERS: u64 = 3;
 pub(super) struct DemoKey {
     pub(super) name: &'static str,
     pub(super) project: &'static str,
-    /// Whether they wait their turn, or would rather be refused.
+    /// Whether they wait, or are denied at once.
     pub(super) waits: bool,
     pub(super) tally: DemoTally,
 }
@@ -39,7 +39,7 @@ pub(super) struct Fleet {
 }
 
 impl Fleet {
-    /// Two projects with two keys each. Those of one wait their turn, those of the other would rather be refused.
+    /// Creates two projects with two keys each. The workers of one project wait, those of the other are denied at once.
     pub(super) fn new() -> Fleet {
         let key = |name, project, waits| DemoKey { name, project, waits, tally: DemoTally::default() };
         Fleet {
@@ -54,7 +54,7 @@ impl Fleet {
     }
 
     /// Stores entities and limits.
-    pub(super) fn settle_down(&self, limiter: &Limiter) -> Result<()> {
+    pub(super) fn store_limits(&self, limiter: &Limiter) -> Result<()> {
         let catalog = limiter.catalog();
         for project in self.projects {
             catalog.create_entity(NewEntity::new(project)).wait()?;
@@ -70,13 +70,13 @@ impl Fleet {
             ])
         };
         catalog.set_limits(Level::Resource(RESOURCE), &limits(600, 12, 240_000, 6_000, 3)?).wait()?;
-        // One project is short of tokens, the other of concurrency: each is limited by something else.
+        // One project is limited by tokens, the other by concurrency.
         catalog.set_limits(Level::Entity("acme"), &limits(900, 20, 240_000, 8_000, 6)?).wait()?;
         catalog.set_limits(Level::Entity("globex"), &limits(900, 20, 600_000, 12_000, 4)?).wait()?;
         Ok(())
     }
 
-    /// Lets all workers work while `watch` watches, and ends when it answers.
+    /// Runs all workers until `watch` returns.
     pub(super) fn work<T>(&self, limiter: &Limiter, seed: u64, watch: impl FnOnce() -> T) -> T {
         let is_over = AtomicBool::new(false);
         std::thread::scope(|scope| {
@@ -98,35 +98,33 @@ impl DemoKey {
             match self.call(limiter, &mut random) {
                 Ok(()) => pause(Duration::from_millis(random.between(20, 150))),
                 Err(error) => {
-                    self.tally.refuse();
-                    let wait = error.denial().and_then(|refusal| refusal.retry_after());
+                    self.tally.deny();
+                    let wait = error.denial().and_then(|denial| denial.retry_after());
                     pause(wait.unwrap_or(PAUSE[1]).clamp(PAUSE[0], PAUSE[1]));
                 }
             }
         }
     }
 
-    /// Reserves by an estimate, "calls", and settles by what it took.
+    /// Acquires an estimate, simulates a call, and settles what it used.
     fn call(&self, limiter: &Limiter, random: &mut DemoRandom) -> Result<(), LimiterError> {
         let estimate = random.between(200, 1_200);
-        let (used, took_ms) = (estimate * random.between(30, 140) / 100, random.between(60, 350));
+        let used = estimate * random.between(30, 140) / 100;
+        let took_ms = random.between(60, 350);
         let demand = demand! { rpm: 1, tpm: estimate };
-        let lease = match self.waits {
-            true => {
-                self.tally.begin_to_wait();
-                let lease = limiter.acquire(self.name, RESOURCE, demand).timeout(PATIENCE).wait();
-                self.tally.end_waiting();
-                lease?
-            }
-            false => {
-                let attempt = limiter.try_acquire(self.name, RESOURCE, demand).wait()?;
-                attempt.into_result().map_err(LimiterError::Denied)?
-            }
+        let lease = if self.waits {
+            self.tally.begin_to_wait();
+            let lease = limiter.acquire(self.name, RESOURCE, demand).timeout(TIMEOUT).wait();
+            self.tally.end_waiting();
+            lease?
+        } else {
+            let attempt = limiter.try_acquire(self.name, RESOURCE, demand).wait()?;
+            attempt.into_result().map_err(LimiterError::Denied)?
         };
         self.tally.admit(lease.waited());
         pause(Duration::from_millis(took_ms));
         self.tally.over_use(used.saturating_sub(estimate));
-        // What cannot be written down here is seen in the numbers at the end.
+        // An error is ignored: the numbers at the end show it.
         let _ = lease.settle(demand! { tpm: used }).wait();
         Ok(())
     }

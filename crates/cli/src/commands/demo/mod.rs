@@ -1,4 +1,4 @@
-//! A small simulated fleet on a file of its own, to be watched.
+//! `tollgate demo`: a small simulated fleet on a temporary file.
 
 mod fleet;
 mod random;
@@ -27,28 +27,29 @@ use crate::args::DemoArgs;
 use crate::context::Context;
 use crate::output::Output;
 
-/// How long it lasts by default.
+/// The default duration.
 const SECONDS: u16 = 15;
 
-/// How long it lasts where examples are to be quick.
+/// The default duration where examples have to be quick.
 const SECONDS_QUICK: u16 = 2;
 
-/// How often the table is written anew.
+/// The refresh interval of the table.
 const FRAME: Duration = Duration::from_millis(200);
 
-/// Watches the fleet, and sums up.
+/// Runs the fleet, and prints a summary.
 pub(super) fn run(context: &Context, args: DemoArgs) -> Result<Output> {
     let is_quick = std::env::var_os("TOLLGATE_EXAMPLE_QUICK").is_some();
     let seconds = args.seconds.unwrap_or(if is_quick { SECONDS_QUICK } else { SECONDS });
-    // Few digits, so that it can be typed.
+    // A short seed is easy to type.
     let seed = args.seed.unwrap_or_else(|| RandomState::new().hash_one(0) % 100_000);
-    // Before there is a folder, so that no signal leaves it behind.
+    // Before the directory is created, so that no signal leaves it behind.
     let endings = DemoSignals::listen()?;
     let folder = DemoFolder::new()?;
-    let store = FileStore::open(folder.0.join("demo.db")).context("the file of the demo cannot be made")?;
+    let store =
+        FileStore::open(folder.0.join("demo.db")).context("the file of the demo cannot be created")?;
     let limiter = Limiter::open(Arc::new(store), "demo").wait()?;
     let fleet = Fleet::new();
-    fleet.settle_down(&limiter)?;
+    fleet.store_limits(&limiter)?;
     let mut screen = DemoScreen::new(context);
     let watched =
         fleet.work(&limiter, seed, || watch(&fleet, &limiter, &mut screen, &endings, seconds.into()));
@@ -61,7 +62,7 @@ pub(super) fn run(context: &Context, args: DemoArgs) -> Result<Output> {
     Ok(Output::new(DemoSummary::of(&fleet, &limiter, (seconds, args.seconds), seed)?))
 }
 
-/// Watches until the time is over or a signal ends it, and returns how long that was.
+/// Shows the fleet until the time is over or a signal ends it. Returns the seconds that passed.
 fn watch(
     fleet: &Fleet,
     limiter: &Limiter,
@@ -83,7 +84,7 @@ fn watch(
     }
 }
 
-/// The last signal that ends the demo: Ctrl-C does not before it has summed up, others as soon as its folder is gone.
+/// The last signal: Ctrl-C ends the demo with a summary, others end it as soon as its directory is deleted.
 struct DemoSignals(Arc<AtomicUsize>);
 
 impl DemoSignals {
@@ -111,34 +112,34 @@ impl DemoSignals {
     }
 }
 
-/// Ends the process as the signal would without a handler, so that its sender sees what came of it.
+/// Ends the process as the signal would without a handler, so that the parent sees it.
 fn end_as(signal: i32) -> Result<Output> {
     #[cfg(unix)]
     signal_hook::low_level::emulate_default_handler(signal)?;
     anyhow::bail!("ended by signal {signal}")
 }
 
-/// Lets time pass.
-#[expect(clippy::disallowed_methods, reason = "calls that are not made take time, too, and so does watching")]
+/// Sleeps.
+#[expect(clippy::disallowed_methods, reason = "simulated calls take time, and so do frames")]
 fn pause(length: Duration) {
     std::thread::sleep(length);
 }
 
-/// A folder that is gone afterwards.
+/// A temporary directory that is deleted on drop.
 struct DemoFolder(PathBuf);
 
 impl DemoFolder {
     fn new() -> Result<DemoFolder> {
         let name = format!("tollgate-demo-{}-{:x}", std::process::id(), RandomState::new().hash_one(1));
         let path = std::env::temp_dir().join(name);
-        std::fs::create_dir(&path).with_context(|| format!("{} cannot be made", path.display()))?;
+        std::fs::create_dir(&path).with_context(|| format!("{} cannot be created", path.display()))?;
         Ok(DemoFolder(path))
     }
 }
 
 impl Drop for DemoFolder {
     fn drop(&mut self) {
-        // What cannot be removed is in a folder for what is temporary.
+        // An error is ignored: the system cleans its directory for temporary files.
         let _ = std::fs::remove_dir_all(&self.0);
     }
 }

@@ -1,10 +1,10 @@
-//! Random numbers that can be had again: SplitMix64.
+//! Reproducible random numbers: SplitMix64.
 
-/// Where the numbers come from.
+/// A random number generator.
 pub(super) struct DemoRandom(u64);
 
 impl DemoRandom {
-    /// The numbers that follow from a seed.
+    /// Creates a generator with a seed.
     pub(super) fn from_seed(seed: u64) -> DemoRandom {
         DemoRandom(seed)
     }
@@ -16,7 +16,7 @@ impl DemoRandom {
         mixed ^ (mixed >> 31)
     }
 
-    /// A number from `low` to `high`, both included.
+    /// Returns a number from `low` to `high`, both included.
     pub(super) fn between(&mut self, low: u64, high: u64) -> u64 {
         low + self.next() % (high - low + 1)
     }

@@ -1,4 +1,4 @@
-//! Where the fleet is watched: a table that is written over on a terminal, lines elsewhere.
+//! The screen of the demo: a table that is redrawn on a terminal, lines elsewhere.
 
 use std::io::{self, IsTerminal, Write};
 
@@ -8,18 +8,18 @@ use super::view::DemoView;
 use crate::context::Context;
 use crate::output::{Format, ProgressLine, TextPage, style};
 
-/// Where the fleet is watched.
+/// The screen of the demo.
 pub(super) enum DemoScreen {
-    /// A table that is written over, so many lines high.
+    /// A table that is redrawn, with the height of the last frame.
     Table { width: usize, height: usize },
     /// A line each second.
     Lines { last: Option<u64> },
-    /// Nothing but how far it has come, on stderr: the answer is for a program.
+    /// Only progress on stderr, with `--json`.
     Hidden(ProgressLine),
 }
 
 impl DemoScreen {
-    /// The one that fits.
+    /// Creates the screen for the output format and the terminal.
     pub(super) fn new(context: &Context) -> DemoScreen {
         let is_dumb = std::env::var_os("TERM").is_some_and(|term| term == "dumb");
         match context.format {
@@ -31,7 +31,7 @@ impl DemoScreen {
         }
     }
 
-    /// Shows how the fleet stands.
+    /// Shows the state of the fleet.
     ///
     /// # Errors
     ///
@@ -43,10 +43,10 @@ impl DemoScreen {
                 view.page(&mut page, done, seconds);
                 let text = style::seen(&page.finish().0);
                 let mut frame = if *height > 0 { format!("\r\u{1b}[{height}A") } else { String::new() };
-                text.lines().for_each(|line| {
+                for line in text.lines() {
                     frame.push_str(line);
                     frame.push_str("\u{1b}[K\n");
-                });
+                }
                 *height = text.lines().count();
                 let mut stdout = io::stdout().lock();
                 stdout.write_all(frame.as_bytes())?;
@@ -62,7 +62,7 @@ impl DemoScreen {
         Ok(())
     }
 
-    /// Leaves a gap below what was shown, if anything was.
+    /// Prints an empty line below the last frame.
     ///
     /// # Errors
     ///

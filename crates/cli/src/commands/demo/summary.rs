@@ -1,4 +1,4 @@
-//! What came of it.
+//! The summary of the demo.
 
 use anyhow::Result;
 use serde::Serialize;
@@ -10,20 +10,20 @@ use super::tally::DemoCount;
 use crate::duration_text;
 use crate::output::{Answer, TableCell, TextPage, TextTable, grouped};
 
-/// What to do after the demo.
+/// Commands to try next.
 const NEXT: [(&str, &str); 4] = [
     ("tollgate system set-defaults -l rpm:60 -l slots:3/at-once", "for all entities"),
-    ("tollgate run user-1 jobs --wait -- sleep 1", "in many shells"),
-    ("tollgate explain user-1 jobs rpm=1", "what decides"),
-    ("tollgate usage plot --entity user-1", "what was used"),
+    ("tollgate run user-1 jobs --wait -- sleep 1", "in several shells"),
+    ("tollgate explain user-1 jobs rpm=1", "which limit denies"),
+    ("tollgate usage plot --entity user-1", "a chart of usage"),
 ];
 
-/// What came of it.
+/// The summary of the demo.
 #[derive(Serialize)]
 pub(super) struct DemoSummary {
     seconds: u64,
     seed: u64,
-    /// How long it was to last, if that was said.
+    /// The value of `--seconds`, if it was given.
     #[serde(skip)]
     asked: Option<u16>,
     #[serde(flatten)]
@@ -31,7 +31,7 @@ pub(super) struct DemoSummary {
     entities: Vec<UsedByEntity>,
 }
 
-/// What an entity used, and what its workers met with.
+/// The usage of an entity, and the counts of its workers.
 #[derive(Serialize)]
 struct UsedByEntity {
     entity: String,
@@ -43,7 +43,7 @@ struct UsedByEntity {
 }
 
 impl DemoSummary {
-    /// Asks the store what was used, and the workers what they met with.
+    /// Reads the usage from the store and the counts of the workers.
     pub(super) fn of(
         fleet: &Fleet,
         limiter: &Limiter,
@@ -81,26 +81,30 @@ impl UsedByEntity {
 impl Answer for DemoSummary {
     fn text(&self, page: &mut TextPage) {
         let DemoCount { admitted, refused, waited, waited_ms, over_used, .. } = self.total;
-        page.heading(format_args!("What came of it in {}s", self.seconds));
+        page.heading(format_args!("Results of {}s", self.seconds));
         let wait = duration_text::roughly(std::time::Duration::from_millis(waited_ms / waited.max(1)));
         page.fields([
             ("admitted", TableCell::from(grouped(admitted))),
-            ("refused", grouped(refused).into()),
+            ("denied", grouped(refused).into()),
             ("waited", format!("{}, for {wait} on average", grouped(waited)).into()),
-            ("over-use", format!("{} tokens, owed and paid from what came later", grouped(over_used)).into()),
+            ("over-use", format!("{} tokens, repaid from later refills", grouped(over_used)).into()),
         ]);
         page.gap();
-        let headings = ["ENTITY", "ADMITTED", "REFUSED", "WAITED", "TOKENS USED", "OVER-USE"];
+        let headings = ["ENTITY", "ADMITTED", "DENIED", "WAITED", "TOKENS USED", "OVER-USE"];
         let mut table = (1..headings.len()).fold(TextTable::new(headings), TextTable::right);
-        self.entities.iter().for_each(|used| table.row(used.cells()));
+        for used in &self.entities {
+            table.row(used.cells());
+        }
         page.table(&table);
         page.heading("Try next");
         let mut next = TextTable::bare();
-        NEXT.iter().for_each(|(line, why)| next.row([format!("  {line}").into(), TableCell::from(why)]));
+        for (line, why) in NEXT {
+            next.row([format!("  {line}").into(), TableCell::from(why)]);
+        }
         page.table(&next);
         page.gap();
         let seconds = self.asked.map(|seconds| format!(" --seconds {seconds}")).unwrap_or_default();
-        page.line(format!("the same calls again: tollgate demo --seed {}{seconds}", self.seed));
+        page.line(format!("repeat the same calls: tollgate demo --seed {}{seconds}", self.seed));
     }
 }
 

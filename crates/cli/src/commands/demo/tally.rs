@@ -1,11 +1,11 @@
-//! What the workers of a key have done so far.
+//! Counters of the workers of a key.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use serde::Serialize;
 
-/// What the workers of a key have done so far, counted while they work.
+/// Counters of the workers of a key.
 #[derive(Default)]
 pub(super) struct DemoTally {
     admitted: AtomicU64,
@@ -16,21 +16,21 @@ pub(super) struct DemoTally {
     over_used: AtomicU64,
 }
 
-/// The same at one time.
+/// A snapshot of the counters.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub(super) struct DemoCount {
     /// Calls that were admitted.
     pub(super) admitted: u64,
-    /// Calls that were refused, or were not admitted in time.
+    /// Calls that were denied or timed out.
     pub(super) refused: u64,
     /// Calls that wait now.
     #[serde(skip)]
     pub(super) waiting: u64,
     /// Calls that were admitted after a wait.
     pub(super) waited: u64,
-    /// How long these have waited together.
+    /// The total time that these have waited.
     pub(super) waited_ms: u64,
-    /// Tokens that were used beyond what was taken.
+    /// Tokens that were used beyond what was acquired.
     pub(super) over_used: u64,
 }
 
@@ -40,12 +40,12 @@ impl DemoTally {
         self.waiting.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Counts a caller that waits no longer.
+    /// Counts a caller that stops waiting.
     pub(super) fn end_waiting(&self) {
         self.waiting.fetch_sub(1, Ordering::Relaxed);
     }
 
-    /// A call was admitted.
+    /// Counts an admitted call.
     pub(super) fn admit(&self, waited: Option<Duration>) {
         self.admitted.fetch_add(1, Ordering::Relaxed);
         if let Some(waited) = waited.filter(|waited| !waited.is_zero()) {
@@ -55,17 +55,17 @@ impl DemoTally {
         }
     }
 
-    /// A call was refused.
-    pub(super) fn refuse(&self) {
+    /// Counts a denied call.
+    pub(super) fn deny(&self) {
         self.refused.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// A call used more than it took.
+    /// Counts tokens that a call used beyond what it acquired.
     pub(super) fn over_use(&self, tokens: u64) {
         self.over_used.fetch_add(tokens, Ordering::Relaxed);
     }
 
-    /// How it stands.
+    /// Returns a snapshot.
     pub(super) fn count(&self) -> DemoCount {
         let read = |number: &AtomicU64| number.load(Ordering::Relaxed);
         DemoCount {

@@ -1,4 +1,4 @@
-//! How the fleet stands, as a table and as a line.
+//! The state of the fleet, as a table and as a line.
 
 use anstyle::Style;
 use anyhow::Result;
@@ -13,68 +13,70 @@ use crate::output::{TableCell, TextPage, TextTable, grouped};
 /// The columns of a bar.
 const BAR: usize = 6;
 
-/// How one entity stands.
+/// The state of one entity.
 struct DemoRow {
     name: String,
     rpm: DemoLimit,
     tpm: DemoLimit,
     slots: DemoLimit,
-    /// Of keys, what was counted.
+    /// The counters, for keys only.
     count: Option<DemoCount>,
 }
 
-/// How one limit stands.
+/// The state of one limit.
 #[derive(Clone, Copy, Default)]
 struct DemoLimit {
     available: i64,
     capacity: u64,
 }
 
-/// How the fleet stands.
+/// The state of the fleet.
 pub(super) struct DemoView {
     rows: Vec<DemoRow>,
     sum: DemoCount,
 }
 
 impl DemoView {
-    /// Looks at every limit of every entity, and takes nothing.
+    /// Reads every limit of every entity, and acquires nothing.
     pub(super) fn of(fleet: &Fleet, limiter: &Limiter) -> Result<DemoView> {
         let mut rows: Vec<DemoRow> = Vec::new();
         for project in fleet.projects {
-            let place = rows.len();
+            let first = rows.len();
             for key in fleet.keys.iter().filter(|key| key.project == project) {
-                let standing = limiter.available(key.name, RESOURCE).wait()?;
-                let parts = standing.parts.iter();
+                let status = limiter.available(key.name, RESOURCE).wait()?;
+                let parts = status.parts.iter();
                 rows.extend(parts.clone().take(1).map(|part| DemoRow::of_key(key, part)));
-                let is_first = rows.get(place).is_some_and(|row| row.name != project);
+                let is_first = rows.get(first).is_some_and(|row| row.name != project);
                 if let Some(part) = parts.clone().find(|part| part.entity == project).filter(|_| is_first) {
-                    rows.insert(place, DemoRow::of(part, project.into(), None));
+                    rows.insert(first, DemoRow::of(part, project.into(), None));
                 }
             }
         }
         Ok(DemoView { rows, sum: fleet.keys.iter().map(|key| key.tally.count()).sum() })
     }
 
-    /// The whole of it.
+    /// Writes the table.
     pub(super) fn page(&self, page: &mut TextPage, done: u64, seconds: u64) {
         let time = format!("{done}s of {seconds}s");
         let title = paint(style::HEADING, "12 workers call gpt-4 with the keys of two projects");
         page.line(format_args!("{title}  {time}"));
         page.gap();
-        let headings = ["ENTITY", "RPM", "", "TPM", "", "SLOTS", "ADMITTED", "REFUSED", "WAITING"];
+        let headings = ["ENTITY", "RPM", "", "TPM", "", "SLOTS", "ADMITTED", "DENIED", "WAITING"];
         let mut table = [2, 4, 6, 7, 8].into_iter().fold(TextTable::new(headings), TextTable::right);
-        self.rows.iter().for_each(|row| table.row(row.cells()));
+        for row in &self.rows {
+            table.row(row.cells());
+        }
         page.table(&table);
     }
 
-    /// The same in one line.
+    /// Formats the state on one line.
     pub(super) fn line(&self, done: u64) -> String {
         let DemoCount { admitted, refused, waiting, .. } = self.sum;
         let tokens = |row: &DemoRow| format!("{} {}", row.name, grouped(row.tpm.available));
         let projects = self.rows.iter().filter(|row| row.count.is_none());
         let projects = projects.map(tokens).collect::<Vec<_>>().join(", ");
         format!(
-            "{done:>4}s  admitted {admitted:>4}  refused {refused:>4}  waiting {waiting:>2}  tpm: {projects}"
+            "{done:>4}s  admitted {admitted:>4}  denied {refused:>4}  waiting {waiting:>2}  tpm: {projects}"
         )
     }
 }
@@ -95,9 +97,9 @@ impl DemoRow {
     fn cells(&self) -> [TableCell; 9] {
         let DemoRow { name, rpm, tpm, slots, count } = self;
         let counted =
-            |of: fn(&DemoCount) -> u64| count.as_ref().map(|it| grouped(of(it))).unwrap_or_default();
-        let refused = counted(|it| it.refused);
-        let is_refused = count.is_some_and(|it| it.refused > 0);
+            |of: fn(&DemoCount) -> u64| count.as_ref().map(|count| grouped(of(count))).unwrap_or_default();
+        let denied = counted(|count| count.refused);
+        let is_denied = count.is_some_and(|count| count.refused > 0);
         [
             if count.is_some() { name.into() } else { TableCell::name(name) },
             rpm.bar(),
@@ -105,9 +107,9 @@ impl DemoRow {
             tpm.bar(),
             grouped(tpm.available).into(),
             slots.dots(),
-            counted(|it| it.admitted).into(),
-            if is_refused { TableCell::styled(refused, style::WARN) } else { refused.into() },
-            counted(|it| it.waiting).into(),
+            counted(|count| count.admitted).into(),
+            if is_denied { TableCell::styled(denied, style::WARN) } else { denied.into() },
+            counted(|count| count.waiting).into(),
         ]
     }
 }
@@ -117,7 +119,7 @@ impl DemoLimit {
         DemoLimit { available: status.available(), capacity: status.limit().capacity() }
     }
 
-    /// Little left is red, some is magenta.
+    /// Returns the style of a bar: red below 10 %, magenta below 40 %.
     fn style(self) -> Style {
         let left = u64::try_from(self.available).unwrap_or(0);
         match (left * 10 < self.capacity, left * 10 < self.capacity * 4) {
@@ -134,7 +136,7 @@ impl DemoLimit {
         TableCell::styled(format!("{}{}", "█".repeat(filled), "░".repeat(BAR - filled)), self.style())
     }
 
-    /// A dot for each: full if it is held.
+    /// Returns a dot for each slot: full if it is held.
     fn dots(self) -> TableCell {
         let capacity = usize::try_from(self.capacity).unwrap_or(0);
         let free = usize::try_from(self.available).unwrap_or(0).min(capacity);

@@ -1,4 +1,4 @@
-//! Buckets of an entity, reset or given credit by hand.
+//! `tollgate entity reset` and `top-up`.
 
 use std::collections::BTreeMap;
 
@@ -12,7 +12,7 @@ use crate::output::{Answer, Output, TextPage, grouped};
 use crate::units::Units;
 use crate::views::action_label;
 
-/// Makes a bucket as if nothing had been used.
+/// Resets a bucket.
 pub(super) fn reset(context: &Context, args: EntityResetArgs) -> Result<Output> {
     let EntityResetArgs { entity, resource, key } = args;
     let done = context.change(|catalog| Ok(catalog.reset(&entity, &resource, key.as_deref()).wait()?))?;
@@ -28,7 +28,7 @@ pub(super) fn reset(context: &Context, args: EntityResetArgs) -> Result<Output> 
     }))
 }
 
-/// Gives a bucket credit.
+/// Adds credit to a bucket.
 pub(super) fn top_up(context: &Context, args: EntityTopUpArgs) -> Result<Output> {
     let EntityTopUpArgs { entity, resource, amounts, key } = args;
     let (done, exact, units) = context.change(|catalog| {
@@ -38,7 +38,7 @@ pub(super) fn top_up(context: &Context, args: EntityTopUpArgs) -> Result<Output>
         let done = catalog.top_up(&entity, &resource, &credit, key.as_deref()).wait()?;
         Ok((done, exact, units))
     })?;
-    let amounts = exact.into_iter().map(|it| (it.limit, it.amount)).collect();
+    let amounts = exact.into_iter().map(|exact| (exact.limit, exact.amount)).collect();
     Ok(Output::new(BucketAnswer {
         dry_run: context.dry_run,
         namespace: context.settings.namespace.value.clone(),
@@ -83,13 +83,15 @@ impl Answer for BucketAnswer {
         };
         match amounts {
             None => {
-                let deed = action_label(self.dry_run, "reset", "reset");
-                page.line(format_args!("{deed} the bucket of entity {entity} for resource {resource}"));
+                let action = action_label(self.dry_run, "reset", "reset");
+                page.line(format_args!("{action} the bucket of entity {entity} for resource {resource}"));
             }
             Some(amounts) => {
-                let deed = action_label(self.dry_run, "gave", "give");
+                let action = action_label(self.dry_run, "added", "add");
                 let credit = amounts.iter().map(credit).collect::<Vec<_>>().join(", ");
-                page.line(format_args!("{deed} entity {entity} {credit} for resource {resource}"));
+                page.line(format_args!(
+                    "{action} {credit} to the bucket of entity {entity} for resource {resource}"
+                ));
             }
         }
     }

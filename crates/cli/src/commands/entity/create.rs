@@ -1,4 +1,4 @@
-//! Creating and deleting entities.
+//! `tollgate entity create` and `delete`.
 
 use anyhow::Result;
 use serde::Serialize;
@@ -36,9 +36,9 @@ pub(super) fn create(context: &Context, args: EntityCreateArgs) -> Result<Output
 pub(super) fn delete(context: &Context, entity: String) -> Result<Output> {
     let catalog = context.catalog()?;
     let contents = Contents::of(catalog.counts_of_entity(&entity).wait()?);
-    let has_children = catalog.entity(&entity).wait()?.is_some_and(|it| it.children > 0);
-    // What cannot be deleted is refused without a question.
-    if contents.is_there && !has_children {
+    let has_children = catalog.entity(&entity).wait()?.is_some_and(|entity| entity.children > 0);
+    // An entity with children cannot be deleted, so there is no question.
+    if contents.is_known && !has_children {
         context.confirm_deletion(format_args!("entity {entity}"), || Ok(contents.text()))?;
     }
     context.change(|catalog| Ok(catalog.delete_entity(&entity).wait()?))?;
@@ -68,7 +68,7 @@ struct EntityDeleteAnswer {
     contents: Contents,
 }
 
-/// What goes with an entity.
+/// What is deleted with an entity.
 #[derive(Serialize)]
 struct Contents {
     /// Levels that have limits.
@@ -76,14 +76,14 @@ struct Contents {
     buckets: u64,
     usage_records: u64,
     #[serde(skip)]
-    is_there: bool,
+    is_known: bool,
 }
 
 impl Contents {
     fn of(counts: Counts) -> Contents {
         let Counts { entity_limits: limits, buckets, usage_records, entities, disabled, .. } = counts;
-        let is_there = [entities, disabled, limits, buckets, usage_records].iter().any(|count| *count > 0);
-        Contents { limits, buckets, usage_records, is_there }
+        let is_known = [entities, disabled, limits, buckets, usage_records].iter().any(|count| *count > 0);
+        Contents { limits, buckets, usage_records, is_known }
     }
 
     fn text(&self) -> String {
@@ -105,8 +105,8 @@ impl Answer for CreateAnswer {
             parent if parent.is_empty() => parent,
             parent => format!(" under {parent}"),
         };
-        let deed = action_label(self.dry_run, "created", "create");
-        page.line(format_args!("{deed} entity {}{parent}", self.entity.id));
+        let action = action_label(self.dry_run, "created", "create");
+        page.line(format_args!("{action} entity {}{parent}", self.entity.id));
     }
 }
 
@@ -116,7 +116,7 @@ impl Answer for EntityDeleteAnswer {
     }
 
     fn text(&self, page: &mut TextPage) {
-        let deed = action_label(self.dry_run, "deleted", "delete");
-        page.line(format_args!("{deed} entity {}{}", self.entity, self.contents.text()));
+        let action = action_label(self.dry_run, "deleted", "delete");
+        page.line(format_args!("{action} entity {}{}", self.entity, self.contents.text()));
     }
 }

@@ -12,7 +12,7 @@ use crate::context::Context;
 use crate::output::{Answer, Output, TableCell, TextPage, TextTable, grouped};
 use crate::views::{EntityView, LimitView, entity_table, limit_texts, limit_views};
 
-/// How many entities with limits are looked at to find those that were never created.
+/// The maximum number of entities with limits that are read to find those that were never created.
 const IDS_SEEN_MAX: usize = 10_000;
 
 /// Lists the children of an entity.
@@ -25,8 +25,8 @@ pub(super) fn children(context: &Context, entity: String, page: &PageArgs) -> Re
     Ok(Output::new(ChildrenAnswer { namespace, parent: entity, entities, next }))
 }
 
-/// Entities that were never created and have limits of their own, in the order of their ids: at most so many. They come
-/// behind those that were created, on the last page.
+/// Returns at most `most` entities that were never created and have their own limits, by id. They come after those that were
+/// created, on the last page.
 fn never_created(catalog: &Catalog, most: usize) -> Result<Vec<EntityView>> {
     let mut ids = BTreeSet::new();
     for resource in catalog.resources_with_entity_limits().wait()?.into_keys() {
@@ -52,7 +52,7 @@ fn never_created(catalog: &Catalog, most: usize) -> Result<Vec<EntityView>> {
     Ok(entities)
 }
 
-/// Lists entities: those that were created, or those that have limits of their own.
+/// Lists entities: those that were created, or those that have their own limits.
 pub(super) fn list(context: &Context, args: &EntityListArgs) -> Result<Output> {
     let catalog = context.catalog()?;
     let resource = args.with_custom_limits.clone();
@@ -68,8 +68,8 @@ pub(super) fn list(context: &Context, args: &EntityListArgs) -> Result<Output> {
                 let mut implicit = never_created(&catalog, room + 1)?;
                 if implicit.len() > room {
                     implicit.truncate(room);
-                    context.note_afterwards(
-                        "more have limits and were never created; a larger --max shows them",
+                    context.queue_note(
+                        "more entities have limits and were never created; a larger --max shows them",
                     );
                 }
                 known.extend(implicit);
@@ -83,7 +83,7 @@ pub(super) fn list(context: &Context, args: &EntityListArgs) -> Result<Output> {
     Ok(Output::new(EntityListAnswer { namespace, resource, entities, next }))
 }
 
-/// An entity with its own limits for a resource. It need not have been created to have some.
+/// Returns an entity, created or not, with its own limits for a resource.
 fn limited(catalog: &Catalog, id: &str, resource: &str) -> Result<ListedEntity> {
     let level = match resource {
         DEFAULT_RESOURCE => Level::Entity(id),
@@ -95,7 +95,7 @@ fn limited(catalog: &Catalog, id: &str, resource: &str) -> Result<ListedEntity> 
     Ok(ListedEntity { entity, limits: Some(limits) })
 }
 
-/// Lists the resources for which entities have limits of their own.
+/// Lists the resources for which entities have their own limits.
 pub(super) fn resources(context: &Context) -> Result<Output> {
     let counted = context.catalog()?.resources_with_entity_limits().wait()?;
     let resources =
@@ -103,7 +103,7 @@ pub(super) fn resources(context: &Context) -> Result<Output> {
     Ok(Output::new(ResourcesAnswer { namespace: context.settings.namespace.value.clone(), resources }))
 }
 
-/// Asks for pages until there is as much as was asked for: a page may be short even if more follow.
+/// Reads pages until there are as many rows as were asked for: a page may be short even if more follow.
 fn fill(
     page: &PageArgs,
     ask: impl Fn(PageRequest) -> Result<CatalogPage<String>, CatalogError>,
@@ -121,7 +121,7 @@ fn fill(
     }
 }
 
-/// The entities of these ids. One that was deleted meanwhile is left out.
+/// Returns the entities of these ids. An entity that was deleted meanwhile is left out.
 fn entities(catalog: &Catalog, ids: &[String]) -> Result<Vec<EntityView>> {
     let mut entities = Vec::with_capacity(ids.len());
     for id in ids {
@@ -141,7 +141,7 @@ struct ChildrenAnswer {
 #[derive(Serialize)]
 struct EntityListAnswer {
     namespace: String,
-    /// `null` unless limits of their own are asked for, as are those of each.
+    /// `null` unless `--with-custom-limits` is given; the same for the limits of each entity.
     resource: Option<String>,
     entities: Vec<ListedEntity>,
     next: Option<String>,
@@ -184,7 +184,7 @@ impl Answer for EntityListAnswer {
             let limits = limit_texts(limits.as_deref().unwrap_or_default());
             table.row([TableCell::name(&entity.id), limits.into()]);
         }
-        page.table_or(&table, format_args!("no entity has limits of its own for {resource}"));
+        page.table_or(&table, format_args!("no entity has its own limits for {resource}"));
     }
 }
 
@@ -194,6 +194,6 @@ impl Answer for ResourcesAnswer {
         for CountedResource { resource, entities } in &self.resources {
             table.row([TableCell::name(resource), grouped(entities).into()]);
         }
-        page.table_or(&table, "no entity has limits of its own");
+        page.table_or(&table, "no entity has its own limits");
     }
 }

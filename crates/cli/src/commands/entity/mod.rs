@@ -1,9 +1,9 @@
-//! Entities: created, shown, listed, moved, limited, switched and topped up.
+//! `tollgate entity`.
 
 mod bucket;
 mod create;
-mod family;
 mod list;
+mod set_parent;
 mod show;
 
 use anyhow::Result;
@@ -15,14 +15,14 @@ use crate::context::Context;
 use crate::output::Output;
 use crate::views::OwnedLevel;
 
-/// Does what a command about entities says.
+/// Runs a command for entities.
 pub(super) fn run(context: &Context, command: EntityCommand) -> Result<Output> {
     match command {
         EntityCommand::Create(args) => create::create(context, args),
         EntityCommand::Show { entity } => show::show(context, &entity),
         EntityCommand::Delete { entity } => create::delete(context, entity),
         EntityCommand::Children { entity, page } => list::children(context, entity, &page),
-        EntityCommand::SetParent(args) => family::set_parent(context, args),
+        EntityCommand::SetParent(args) => set_parent::set_parent(context, args),
         EntityCommand::SetLimits(EntitySetLimitsArgs { entity, resource, limits }) => {
             stored_limits::set(context, OwnedLevel::entity(entity, resource), &limits)
         }
@@ -37,19 +37,19 @@ pub(super) fn run(context: &Context, command: EntityCommand) -> Result<Output> {
             cascade::set(context, &OwnedLevel::entity(entity, resource), None)
         }
         EntityCommand::Disable { entity, resource } => {
-            let switch = match resource {
-                Some(resource) => disable::Switch::Access(entity, resource, Some(Access::Off)),
-                None => disable::Switch::Entity(entity),
+            let target = match resource {
+                Some(resource) => disable::DisableTarget::Access(entity, resource, Some(Access::Off)),
+                None => disable::DisableTarget::Entity(entity),
             };
-            disable::turn(context, switch, disable::Toggle::Off)
+            disable::toggle(context, target, disable::Toggle::Off)
         }
         EntityCommand::Enable { entity, resource, inherit } => {
             let access = (!inherit).then_some(Access::On);
-            let switch = match resource {
-                Some(resource) => disable::Switch::Access(entity, resource, access),
-                None => disable::Switch::Entity(entity),
+            let target = match resource {
+                Some(resource) => disable::DisableTarget::Access(entity, resource, access),
+                None => disable::DisableTarget::Entity(entity),
             };
-            disable::turn(context, switch, disable::Toggle::On)
+            disable::toggle(context, target, disable::Toggle::On)
         }
         EntityCommand::Reset(args) => bucket::reset(context, args),
         EntityCommand::TopUp(args) => bucket::top_up(context, args),

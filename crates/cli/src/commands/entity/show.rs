@@ -1,4 +1,4 @@
-//! Everything about one entity.
+//! `tollgate entity show`.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,7 +12,7 @@ use crate::context::Context;
 use crate::output::{Answer, Output, TableCell, TextPage, TextTable, grouped, style};
 use crate::views::{EntityView, LimitView, StatusView, limit_cells, limit_views, remark_table};
 
-/// Shows an entity. One that was never created is shown if anything is known of it.
+/// Shows an entity. One that was never created is shown if it has limits, buckets or settings.
 pub(super) fn show(context: &Context, id: &str) -> Result<Output> {
     let catalog = context.catalog()?;
     let entity = catalog.entity(id).wait()?;
@@ -22,8 +22,8 @@ pub(super) fn show(context: &Context, id: &str) -> Result<Output> {
     let cascade_by_resource = catalog.cascades_of_entity(id).wait()?;
     let limits = catalog.limits_of_entity(id).wait()?;
     let buckets = catalog.buckets(id).wait()?;
-    let is_switched = disabled || !access.is_empty() || cascade.is_some() || !cascade_by_resource.is_empty();
-    if entity.is_none() && !is_switched && limits.is_empty() && buckets.is_empty() {
+    let has_settings = disabled || !access.is_empty() || cascade.is_some() || !cascade_by_resource.is_empty();
+    if entity.is_none() && !has_settings && limits.is_empty() && buckets.is_empty() {
         return Err(CatalogError::EntityNotFound(id.into()).into());
     }
     let now = catalog.backend().clock().now();
@@ -37,7 +37,7 @@ pub(super) fn show(context: &Context, id: &str) -> Result<Output> {
         cascade,
         cascade_by_resource: cascade_by_resource
             .into_iter()
-            .map(|(it, policy)| (it, is_on(policy)))
+            .map(|(resource, policy)| (resource, is_on(policy)))
             .collect(),
         limits,
         buckets: buckets.iter().map(|bucket| BucketView::of(bucket, now)).collect(),
@@ -57,9 +57,9 @@ struct EntityShowAnswer {
     #[serde(flatten)]
     entity: EntityView,
     disabled: bool,
-    /// What was said of single resources.
+    /// The settings for single resources.
     access: BTreeMap<String, &'static str>,
-    /// Whether its calls cascade, whatever the resource says.
+    /// Whether its calls cascade, overriding the resource.
     cascade: Option<bool>,
     cascade_by_resource: BTreeMap<String, bool>,
     limits: BTreeMap<String, Vec<LimitView>>,
@@ -94,41 +94,43 @@ impl Answer for EntityShowAnswer {
             ("parent", parent.map_or_else(|| TableCell::from("none"), TableCell::from)),
             ("children", grouped(children).into()),
             ("state", state),
-            ("created", created_at.as_deref().unwrap_or("never").into()),
+            ("created", created_at.as_deref().unwrap_or("-").into()),
         ]);
         if !metadata.is_empty() {
             page.heading("Metadata");
             let mut table = TextTable::bare().wrap(1);
-            metadata.iter().for_each(|(key, value)| table.row([TableCell::from(key), value.into()]));
+            for (key, value) in metadata {
+                table.row([TableCell::from(key), value.into()]);
+            }
             page.table(&table);
         }
-        if let Some(table) = self.switch_rows() {
-            page.heading("Single resources");
+        if let Some(table) = self.access_rows() {
+            page.heading("Settings by resource");
             page.table(&table);
         }
-        page.heading("Limits of its own");
+        page.heading("Own limits");
         page.table_or_line(&self.limit_rows(), "none");
         page.heading("Buckets");
-        page.table_or_line(&self.bucket_rows(), "none that is in use");
+        page.table_or_line(&self.bucket_rows(), "none in use");
     }
 }
 
 impl EntityShowAnswer {
-    /// What was said of single resources, if anything was, and of all others.
-    fn switch_rows(&self) -> Option<TextTable> {
-        let mut table = TextTable::new(["RESOURCE", "SWITCHED", "CASCADE"]);
-        let switched = |resource: &String| match self.access.get(resource) {
+    /// Returns the settings for single resources and for all others, if there are any.
+    fn access_rows(&self) -> Option<TextTable> {
+        let mut table = TextTable::new(["RESOURCE", "ACCESS", "CASCADE"]);
+        let access = |resource: &String| match self.access.get(resource) {
             Some(access) => {
                 TableCell::styled(*access, if *access == "off" { style::BAD } else { style::GOOD })
             }
             None => "".into(),
         };
-        let cascade = |said: Option<&bool>| said.map_or_else(String::new, bool::to_string);
+        let cascade = |policy: Option<&bool>| policy.map_or_else(String::new, bool::to_string);
         let resources: BTreeSet<&String> =
             self.access.keys().chain(self.cascade_by_resource.keys()).collect();
         for resource in &resources {
             let cascade = cascade(self.cascade_by_resource.get(*resource));
-            table.row([TableCell::from(*resource), switched(resource), cascade.into()]);
+            table.row([TableCell::from(*resource), access(resource), cascade.into()]);
         }
         if self.cascade.is_some() {
             table.row([TableCell::from("(all others)"), "".into(), cascade(self.cascade.as_ref()).into()]);

@@ -1,4 +1,4 @@
-//! Making what is stored what a file says.
+//! `tollgate limits apply`.
 
 use std::path::Path;
 
@@ -13,26 +13,26 @@ use crate::limits_file::{self, LevelConfig};
 use crate::output::{Output, grouped};
 use crate::views::OwnedLevel;
 
-/// Applies a file, after a look at all of it and a question.
+/// Applies a file, after a dry run of all of it and a question.
 pub(super) fn apply(context: &Context, file: &Path) -> Result<Output> {
     let wanted = limits_file::read(file)?;
-    let rehearsed = context.rehearse(|catalog| {
+    let tried = context.try_change(|catalog| {
         let plan = LimitsPlan::new(catalog, file, &wanted)?;
         carry_out(catalog, &plan, |_| {}).context("nothing was changed: the file cannot be applied")?;
         Ok(plan)
     })?;
-    let plan = PlanAnswer::new(context, file, &rehearsed);
+    let plan = PlanAnswer::new(context, file, &tried);
     if context.dry_run {
         return Ok(Output::new(ApplyAnswer::new(context, plan)));
     }
-    if !rehearsed.is_empty() {
+    if !tried.is_empty() {
         context.show(&plan)?;
         context.confirm(format_args!("apply this to namespace {}", plan.namespace()))?;
     }
-    let done = context.change_as_rehearsed(|catalog| {
+    let done = context.change_after_dry_run(|catalog| {
         let plan = LimitsPlan::new(catalog, file, &wanted)?;
-        if plan.revision != rehearsed.revision {
-            // What was shown and agreed to is not what would be done.
+        if plan.revision != tried.revision {
+            // The plan that the user confirmed is outdated.
             let changed = CatalogError::SetChanged(plan.set.clone());
             return Err(anyhow::Error::from(changed).context("nothing was changed: plan and apply again"));
         }
@@ -42,13 +42,13 @@ pub(super) fn apply(context: &Context, file: &Path) -> Result<Output> {
             so_far = made;
             progress.show(format_args!("{} of {} transactions", made.transactions, plan.transactions()));
         });
-        carried_out.with_context(|| so_far.told(&plan))?;
+        carried_out.with_context(|| so_far.summary(&plan))?;
         Ok(plan)
     })?;
     Ok(Output::new(ApplyAnswer::new(context, PlanAnswer::new(context, file, &done))))
 }
 
-/// How far a plan was carried out.
+/// The progress of a plan.
 #[derive(Clone, Copy, Default)]
 pub(in crate::commands) struct AppliedPlan {
     transactions: usize,
@@ -57,19 +57,20 @@ pub(in crate::commands) struct AppliedPlan {
 }
 
 impl AppliedPlan {
-    /// What is to be known of a plan that was not carried out to its end. Only what is missing is done the next time.
-    fn told(self, plan: &LimitsPlan) -> String {
+    /// Describes a plan that was not completed. The next run makes only the missing changes.
+    fn summary(self, plan: &LimitsPlan) -> String {
         let entities = match plan.entities.len() {
             0 => String::new(),
             count => format!("{} of {count} entities and ", grouped(self.entities)),
         };
-        let (levels, of) = (grouped(self.levels), grouped(plan.levels_written()));
+        let levels = grouped(self.levels);
+        let of = grouped(plan.levels_written());
         format!("{entities}{levels} of {of} levels were written; apply it again to complete it")
     }
 }
 
-/// Takes the steps of a plan: entities first, each by itself, then the limits, as many in a transaction as fit. Says
-/// how far it has come as it goes.
+/// Carries out a plan: entities first, one by one, then the limits, as many in a transaction as fit. Reports its progress
+/// after each transaction.
 ///
 /// # Errors
 ///
@@ -77,7 +78,7 @@ impl AppliedPlan {
 pub(in crate::commands) fn carry_out(
     catalog: &Catalog,
     plan: &LimitsPlan,
-    mut told: impl FnMut(AppliedPlan),
+    mut report: impl FnMut(AppliedPlan),
 ) -> Result<()> {
     let mut made = AppliedPlan::default();
     let mut revision = plan.revision;
@@ -88,7 +89,7 @@ pub(in crate::commands) fn carry_out(
     for step in &plan.entities {
         step.carry_out(catalog).with_context(|| format!("entity {}", step.id))?;
         made = AppliedPlan { transactions: made.transactions + 1, entities: made.entities + 1, ..made };
-        told(made);
+        report(made);
     }
     let changes = plan.levels.iter().map(LevelStep::change).chain(plan.adopted.iter().map(adoption));
     let changes: Vec<LevelChange<'_>> = changes.collect();
@@ -96,7 +97,7 @@ pub(in crate::commands) fn carry_out(
         revision = catalog.apply_limits_since(&plan.set, revision, changes).wait()?;
         made =
             AppliedPlan { transactions: made.transactions + 1, levels: made.levels + changes.len(), ..made };
-        told(made);
+        report(made);
     }
     Ok(())
 }
@@ -147,7 +148,7 @@ mod tests {
     use crate::limits_file::LimitsFile;
 
     #[test]
-    fn two_who_apply_one_set_at_once_do_not_mix_and_are_told_how_far_they_came() {
+    fn concurrent_applies_of_one_set_do_not_mix_and_report_their_progress() {
         let limiter = tollgate::Limiter::in_memory().unwrap();
         let catalog = limiter.catalog();
         let mut wanted = LimitsFile::new("prod");
@@ -164,7 +165,7 @@ mod tests {
         });
         let why = carried_out.unwrap_err();
         assert_eq!(why.downcast_ref(), Some(&CatalogError::SetChanged("prod".into())));
-        assert_eq!(so_far.told(&plan), "47 of 60 levels were written; apply it again to complete it");
+        assert_eq!(so_far.summary(&plan), "47 of 60 levels were written; apply it again to complete it");
         let again = LimitsPlan::new(catalog, Path::new("limits.toml"), &wanted).unwrap();
         assert_eq!(again.levels_written(), 13);
         carry_out(catalog, &again, |_| {}).unwrap();

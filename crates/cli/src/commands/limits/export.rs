@@ -1,4 +1,4 @@
-//! Writing what is stored as a file.
+//! `tollgate limits export`.
 
 use std::path::Path;
 
@@ -13,7 +13,7 @@ use crate::output::style::{self, paint};
 use crate::output::{Answer, Output, TextPage, counted};
 use crate::views::action_label;
 
-/// Writes what is stored, or what a set has of it, to a file or to stdout.
+/// Writes the stored limits, or those of a managed set, to a file or to stdout.
 pub(super) fn export(context: &Context, file: Option<&Path>, set: Option<&str>) -> Result<Output> {
     let catalog = context.catalog()?;
     let sets = catalog.managed_sets().wait()?;
@@ -21,7 +21,9 @@ pub(super) fn export(context: &Context, file: Option<&Path>, set: Option<&str>) 
         None => None,
         Some(name) => match sets.iter().find(|set| set.name() == name) {
             Some(set) => Some(set),
-            None if sets.is_empty() => bail!("there is no managed set {name:?}; none was ever applied here"),
+            None if sets.is_empty() => {
+                bail!("there is no managed set {name:?}; no file was applied here yet")
+            }
             None => {
                 let names: Vec<&str> = sets.iter().map(|set| set.name()).collect();
                 bail!("there is no managed set {name:?}; there are {}", names.join(", "));
@@ -30,10 +32,10 @@ pub(super) fn export(context: &Context, file: Option<&Path>, set: Option<&str>) 
     };
     let mut stored = stored_as_file(&catalog, chosen)?;
     match (chosen, sets.as_slice()) {
-        // So that what is exported can be applied as it is.
+        // So that the exported file can be applied unchanged.
         (None, [only]) => stored.set = only.name().into(),
         (None, [_, _, ..]) => {
-            context.note("there are several managed sets; to apply one of them, export it by --set")
+            context.note("there are several managed sets; to apply one of them, export it with --set")
         }
         _ => {}
     }
@@ -79,9 +81,9 @@ impl Answer for ExportAnswer {
         match &self.file {
             None => page.line(self.toml.trim_end()),
             Some(file) => {
-                let deed = action_label(self.dry_run, "wrote", "write");
+                let action = action_label(self.dry_run, "wrote", "write");
                 let file = paint(style::NAME, file);
-                page.line(format_args!("{deed} {file}: {levels}, {entities}"));
+                page.line(format_args!("{action} {file}: {levels}, {entities}"));
             }
         }
     }

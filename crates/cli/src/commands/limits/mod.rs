@@ -1,4 +1,4 @@
-//! Limits kept in a file: planned, applied, compared and exported.
+//! `tollgate limits`: limits in a file.
 
 mod apply;
 mod export;
@@ -21,7 +21,7 @@ use crate::limits_file;
 use crate::output::Output;
 use view::PlanAnswer;
 
-/// Does what a command about a file of limits says.
+/// Runs a command for limits files.
 pub(super) fn run(context: &Context, command: LimitsCommand) -> Result<Output> {
     match command {
         LimitsCommand::Plan { file } => Ok(Output::new(planned(context, &file)?)),

@@ -1,4 +1,4 @@
-//! From what is stored to what a file wants: the steps between.
+//! Plans: the changes from the stored limits to those of a file.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -11,47 +11,47 @@ use super::stored::{stored, stored_levels};
 use crate::limits_file::{EntityPart, LevelConfig, LimitsFile, LimitsFileError};
 use crate::views::OwnedLevel;
 
-/// What has to be done so that a file holds.
+/// The changes that apply a file.
 pub(in crate::commands) struct LimitsPlan {
     /// The managed set.
     pub(super) set: String,
-    /// How often the set had been changed when it was looked at.
+    /// The revision of the set when the plan was made.
     pub(super) revision: u64,
     /// Entities to be created or changed, parents first.
     pub(super) entities: Vec<EntityStep>,
-    /// Levels that become another, those that get limits first.
+    /// Levels that change, those that get limits first.
     pub(super) levels: Vec<LevelStep>,
-    /// Levels that are as the file says, and become managed.
+    /// Levels that equal the file, and become managed.
     pub(super) adopted: Vec<OwnedLevel>,
-    /// How many levels and entities are as the file says.
+    /// The number of levels and entities that equal the file.
     pub(super) unchanged: usize,
     /// Levels with limits that are in neither file nor set.
     pub(super) unmanaged: Vec<OwnedLevel>,
 }
 
-/// A level that becomes another.
+/// A change of a level.
 pub(super) struct LevelStep {
     pub(super) level: OwnedLevel,
     pub(super) before: Option<LevelConfig>,
     pub(super) after: Option<LevelConfig>,
-    /// Whether the set has it already.
+    /// Whether the set manages it already.
     pub(super) is_managed: bool,
 }
 
-/// An entity that is created or changed.
+/// A change of an entity.
 pub(super) struct EntityStep {
     pub(super) id: String,
     pub(super) before: Option<Entity>,
-    /// What of it becomes another.
+    /// The parts that change.
     pub(super) after: EntityPart,
 }
 
 impl LimitsPlan {
-    /// Compares what is stored with what a file wants.
+    /// Compares the stored limits with a file.
     ///
     /// # Errors
     ///
-    /// [`LimitsFileError`] if the file cannot hold: a parent that does not exist, or a level that another set has.
+    /// [`LimitsFileError`] if the file cannot be applied: a parent does not exist, or another set manages a level.
     pub(in crate::commands) fn new(
         catalog: &Catalog,
         file: &Path,
@@ -78,7 +78,8 @@ impl LimitsPlan {
         let unmanaged = stored_levels(catalog)?.into_iter().filter(|level| !of_interest.contains(level));
         plan.unmanaged = unmanaged.collect();
         for level in of_interest {
-            let (before, after) = (stored(catalog, level.level())?, wanted.levels.get(&level).cloned());
+            let before = stored(catalog, level.level())?;
+            let after = wanted.levels.get(&level).cloned();
             let is_managed = is_mine(&level);
             if before != after {
                 plan.levels.push(LevelStep { level, before, after, is_managed });
@@ -86,7 +87,7 @@ impl LimitsPlan {
                 plan.unchanged += 1;
                 plan.adopted.extend((!is_managed).then_some(level));
             } else {
-                // Another process deleted it: the set only has to give it up.
+                // Another process deleted it: the set only has to stop managing it.
                 plan.levels.push(LevelStep { level, before, after, is_managed });
             }
         }
@@ -94,24 +95,24 @@ impl LimitsPlan {
         Ok(plan)
     }
 
-    /// The steps that change something that is stored.
+    /// Returns the steps that change stored limits.
     pub(super) fn changes(&self) -> impl Iterator<Item = &LevelStep> {
         self.levels.iter().filter(|step| step.before != step.after)
     }
 
-    /// Whether everything that is stored stays as it is.
+    /// Returns whether nothing changes.
     pub(super) fn is_empty(&self) -> bool {
         self.changes().next().is_none() && self.entities.is_empty()
     }
 
-    /// How many transactions it takes: before entities are changed the set is made ours.
+    /// Returns the number of transactions. One is added before entities are changed, to claim the revision of the set.
     pub(super) fn transactions(&self) -> usize {
         let by_hand = |step: &EntityStep| step.transactions();
         let entities: usize = self.entities.iter().map(by_hand).sum();
         usize::from(entities > 0) + entities + self.levels_written().div_ceil(LEVELS_MAX)
     }
 
-    /// How many levels are written.
+    /// Returns the number of levels that are written.
     pub(super) fn levels_written(&self) -> usize {
         self.levels.len() + self.adopted.len()
     }
@@ -134,7 +135,7 @@ fn check_owners(file: &Path, wanted: &LimitsFile, sets: &[ManagedSet]) -> Result
         if let Some(level) = wanted.levels.keys().find(|level| set.manages(level.level())) {
             let name = set.name();
             let why = format!(
-                "{} is managed by set {name:?}, and this is set {:?}; leave it out here, or take it out there first",
+                "{} is managed by set {name:?}, and this is set {:?}; remove it from this file, or from the other set first",
                 level.name(),
                 wanted.set
             );
@@ -144,12 +145,12 @@ fn check_owners(file: &Path, wanted: &LimitsFile, sets: &[ManagedSet]) -> Result
     Ok(())
 }
 
-/// The entities that a file names as parents.
+/// Returns the entities that a file names as parents.
 fn parents(wanted: &LimitsFile) -> BTreeSet<&str> {
     wanted.entities.values().filter_map(|part| part.parent.as_deref()).collect()
 }
 
-/// The entities that a file creates if they are not there. Those that it only has limits for are not among them.
+/// Returns the entities that a file creates if they do not exist. Those that it only has limits for are not among them.
 fn entities_wanted(wanted: &LimitsFile) -> impl Iterator<Item = &String> {
     let parents = parents(wanted);
     let is_wanted =
@@ -168,7 +169,7 @@ fn entity_steps(catalog: &Catalog, file: &Path, wanted: &LimitsFile) -> Result<V
             None if part.is_empty() && !parents.contains(id.as_str()) => continue,
             None => false,
         };
-        let after = news(before.as_ref(), part);
+        let after = changed_parts(before.as_ref(), part);
         if before.is_none() || !after.is_empty() {
             steps.insert(id.as_str(), EntityStep { id: id.clone(), before, after });
         }
@@ -178,15 +179,15 @@ fn entity_steps(catalog: &Catalog, file: &Path, wanted: &LimitsFile) -> Result<V
             continue;
         }
         if catalog.entity(parent).wait()?.is_none() {
-            let why = format!("the parent {parent:?} does not exist; say [entity.\"{parent}\"], too");
+            let why = format!("the parent {parent:?} does not exist; also write [entity.\"{parent}\"]");
             return Err(LimitsFileError::of_file(file, why).into());
         }
     }
     parents_first(file, steps)
 }
 
-/// What becomes another of what a file says.
-fn news(before: Option<&Entity>, part: &EntityPart) -> EntityPart {
+/// Returns the parts of an entity that change.
+fn changed_parts(before: Option<&Entity>, part: &EntityPart) -> EntityPart {
     let Some(before) = before else { return part.clone() };
     EntityPart {
         name: part.name.clone().filter(|name| *name != before.name),

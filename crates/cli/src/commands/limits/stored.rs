@@ -1,4 +1,4 @@
-//! What is stored, as a file would say it.
+//! The stored limits as a limits file.
 
 use anyhow::Result;
 use tollgate::catalog::{Entity, ManagedSet, PageRequest, StoredLimits};
@@ -7,7 +7,7 @@ use tollgate::{Catalog, Level};
 use crate::limits_file::{DEFAULT_SET, EntityPart, LevelConfig, LimitsFile};
 use crate::views::OwnedLevel;
 
-/// The levels that have limits, or say something else.
+/// Returns the levels that have limits or a policy.
 pub(super) fn stored_levels(catalog: &Catalog) -> Result<Vec<OwnedLevel>> {
     let mut levels = Vec::new();
     if stored(catalog, Level::System)?.is_some() {
@@ -15,7 +15,7 @@ pub(super) fn stored_levels(catalog: &Catalog) -> Result<Vec<OwnedLevel>> {
     }
     levels.extend(catalog.resources_with_limits().wait()?.into_iter().map(OwnedLevel::resource));
     for resource in catalog.resources_with_entity_limits().wait()?.into_keys() {
-        let named = Some(resource.clone()).filter(|it| it != tollgate::catalog::DEFAULT_RESOURCE);
+        let named = Some(resource.clone()).filter(|name| name != tollgate::catalog::DEFAULT_RESOURCE);
         each_page(|page| {
             let found = catalog.entities_with_limits(&resource, page).wait()?;
             levels.extend(found.items.into_iter().map(|entity| OwnedLevel::entity(entity, named.clone())));
@@ -26,13 +26,13 @@ pub(super) fn stored_levels(catalog: &Catalog) -> Result<Vec<OwnedLevel>> {
     Ok(levels)
 }
 
-/// What is stored on a level, unless it says nothing.
+/// Returns what is stored on a level, unless it is empty.
 pub(super) fn stored(catalog: &Catalog, level: Level<'_>) -> Result<Option<LevelConfig>> {
     let stored: Option<StoredLimits> = catalog.limits(level).wait()?;
     Ok(stored.map(LevelConfig::from).filter(|config| !config.is_empty()))
 }
 
-/// Everything that is stored, or what a managed set has of it.
+/// Returns all stored limits, or those of a managed set.
 pub(in crate::commands) fn stored_as_file(catalog: &Catalog, set: Option<&ManagedSet>) -> Result<LimitsFile> {
     let mut file = LimitsFile::new(set.map_or(DEFAULT_SET, ManagedSet::name));
     let is_wanted = |level: &OwnedLevel| set.is_none_or(|set| set.manages(level.level()));
@@ -45,7 +45,7 @@ pub(in crate::commands) fn stored_as_file(catalog: &Catalog, set: Option<&Manage
         let found = catalog.entities(page).wait()?;
         for id in &found.items {
             if let Some(entity) =
-                catalog.entity(id).wait()?.filter(|it| set.is_none() || has_limits(&file, it))
+                catalog.entity(id).wait()?.filter(|entity| set.is_none() || has_limits(&file, entity))
             {
                 add_entity(&mut file, entity);
             }
@@ -61,7 +61,7 @@ fn has_limits(file: &LimitsFile, entity: &Entity) -> bool {
     next.is_some_and(|(level, _)| level.entity.as_deref() == Some(&entity.id))
 }
 
-/// An entity of which there is nothing to say is left out, unless others need it for a parent.
+/// Adds an entity, unless it has only defaults and no children.
 fn add_entity(file: &mut LimitsFile, entity: Entity) {
     let cascade = entity.parent.is_some().then_some(entity.cascades);
     let name = Some(entity.name).filter(|name| *name != entity.id);

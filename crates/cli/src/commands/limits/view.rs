@@ -1,4 +1,4 @@
-//! Plans for people and programs.
+//! Plans as JSON and as text.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -15,10 +15,10 @@ use crate::output::style::{self, paint};
 use crate::output::{Answer, TextPage, counted, grouped};
 use crate::views::{LevelView, LimitView, OwnedLevel, action_label, limit_views};
 
-/// How many levels that are not managed are named for people.
+/// The maximum number of unmanaged levels in text output.
 const UNMANAGED_SHOWN: usize = 10;
 
-/// What would change.
+/// The output about a plan.
 #[derive(Serialize)]
 pub(super) struct PlanAnswer {
     namespace: String,
@@ -35,7 +35,7 @@ pub(super) struct PlanAnswer {
     adopted: usize,
 }
 
-/// What was changed.
+/// The output about an applied plan.
 #[derive(Serialize)]
 pub(super) struct ApplyAnswer {
     dry_run: bool,
@@ -98,22 +98,22 @@ impl PlanAnswer {
         }
     }
 
-    /// Whether everything stays as it is.
+    /// Returns whether nothing changes.
     pub(super) fn is_empty(&self) -> bool {
         self.levels.is_empty() && self.entities.is_empty()
     }
 
-    /// The namespace it is about.
+    /// Returns the namespace.
     pub(super) fn namespace(&self) -> &str {
         &self.namespace
     }
 
-    /// How much changes: `1 to add, 2 to change, 3 to delete`.
+    /// Formats the number of changes: `1 to add, 2 to change, 3 to delete`.
     fn changes_text(&self) -> String {
         self.counted("to add", "to change", "to delete")
     }
 
-    /// `1 transaction`, `3 transactions`.
+    /// Formats the number of transactions: `1 transaction`, `3 transactions`.
     fn transactions_text(&self) -> String {
         counted(self.transactions, "transaction", "transactions")
     }
@@ -122,7 +122,7 @@ impl PlanAnswer {
         let entities = self.entities.iter().map(|entity| entity.action);
         let actions: Vec<PlannedAction> =
             self.levels.iter().map(|step| step.action).chain(entities).collect();
-        let count = |action| grouped(actions.iter().filter(|it| **it == action).count());
+        let count = |action| grouped(actions.iter().filter(|other| **other == action).count());
         let [added, changed, deleted] =
             [PlannedAction::Add, PlannedAction::Change, PlannedAction::Delete].map(count);
         format!("{added} {add}, {changed} {change}, {deleted} {delete}")
@@ -131,7 +131,9 @@ impl PlanAnswer {
     fn steps_text(&self, page: &mut TextPage) {
         for entity in &self.entities {
             page.line(format_args!("{} entity {}", entity.action.mark(), paint(style::NAME, &entity.entity)));
-            entity.lines.iter().for_each(|line| page.line(format_args!("      {line}")));
+            for line in &entity.lines {
+                page.line(format_args!("      {line}"));
+            }
         }
         for step in &self.levels {
             let remark = match (step.action, step.managed) {
@@ -151,7 +153,7 @@ impl PlanAnswer {
             return;
         }
         page.gap();
-        page.line("not of this set, and left alone:");
+        page.line("not managed by this set, unchanged:");
         for name in self.unmanaged_names.iter().take(UNMANAGED_SHOWN) {
             page.line(format_args!("  {name}"));
         }
@@ -177,7 +179,8 @@ impl Answer for PlanAnswer {
         if self.is_empty() {
             page.line(format_args!("no changes to set {}: {unchanged}", self.set));
         } else {
-            let (changes, transactions) = (self.changes_text(), self.transactions_text());
+            let changes = self.changes_text();
+            let transactions = self.transactions_text();
             page.line(format_args!("set {}: {changes}, {unchanged}; in {transactions}", self.set));
         }
     }
@@ -195,10 +198,11 @@ impl Answer for ApplyAnswer {
         } else {
             plan.steps_text(page);
             page.gap();
-            let deed = action_label(self.dry_run, "applied", "apply");
+            let action = action_label(self.dry_run, "applied", "apply");
             let changes = plan.counted("added", "changed", "deleted");
-            let (set, transactions) = (&plan.set, plan.transactions_text());
-            page.line(format_args!("{deed} set {set}: {changes}, in {transactions}"));
+            let set = &plan.set;
+            let transactions = plan.transactions_text();
+            page.line(format_args!("{action} set {set}: {changes}, in {transactions}"));
         }
         if plan.adopted > 0 {
             let levels = counted(plan.adopted, "level is", "levels are");
@@ -250,7 +254,7 @@ impl From<&LevelConfig> for ConfigView {
     }
 }
 
-/// What becomes another on a level, limit by limit.
+/// Returns the changes of a level, limit by limit.
 fn lines(before: Option<&LevelConfig>, after: Option<&LevelConfig>) -> Vec<(PlannedAction, String)> {
     let texts = |config: Option<&LevelConfig>| {
         let mut texts = std::collections::BTreeMap::new();
@@ -263,7 +267,8 @@ fn lines(before: Option<&LevelConfig>, after: Option<&LevelConfig>) -> Vec<(Plan
         }
         texts
     };
-    let (before, after) = (texts(before), texts(after));
+    let before = texts(before);
+    let after = texts(after);
     let names: BTreeSet<&String> = before.keys().chain(after.keys()).collect();
     let line = |name: &String| match (before.get(name), after.get(name)) {
         (Some(one), Some(two)) if one == two => None,
@@ -281,11 +286,14 @@ impl From<&EntityStep> for PlannedEntityView {
         let mut lines = Vec::new();
         let was = |was: Option<String>| was.map(|was| format!("{was} -> ")).unwrap_or_default();
         let before = before.as_ref();
-        lines.extend(name.iter().map(|it| format!("name {}{it}", was(before.map(|it| it.name.clone())))));
-        let former = |it: &tollgate::catalog::Entity| it.parent.clone().unwrap_or_else(|| "none".into());
-        lines.extend(parent.iter().map(|it| format!("parent {}{it}", was(before.map(former)))));
-        let cascaded = before.map(|it| it.cascades.to_string());
-        lines.extend(cascade.iter().map(|it| format!("cascade {}{it}", was(cascaded.clone()))));
+        lines.extend(
+            name.iter().map(|name| format!("name {}{name}", was(before.map(|before| before.name.clone())))),
+        );
+        let former =
+            |entity: &tollgate::catalog::Entity| entity.parent.clone().unwrap_or_else(|| "none".into());
+        lines.extend(parent.iter().map(|parent| format!("parent {}{parent}", was(before.map(former)))));
+        let cascaded = before.map(|before| before.cascades.to_string());
+        lines.extend(cascade.iter().map(|cascade| format!("cascade {}{cascade}", was(cascaded.clone()))));
         let action = if before.is_none() { PlannedAction::Add } else { PlannedAction::Change };
         PlannedEntityView { action, entity: id.clone(), name, parent, cascade, lines }
     }

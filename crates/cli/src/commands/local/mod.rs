@@ -1,4 +1,4 @@
-//! DynamoDB with no AWS, for development.
+//! `tollgate local`: DynamoDB without AWS, for development.
 
 mod up;
 
@@ -8,7 +8,7 @@ use crate::args::LocalCommand;
 use crate::context::Context;
 use crate::output::Output;
 
-/// Does what the command says.
+/// Runs a command for the local server.
 pub(super) fn run(context: &Context, command: LocalCommand) -> Result<Output> {
     match command {
         LocalCommand::Up(args) => up::up(context, args),

@@ -1,4 +1,4 @@
-//! The embedded engine on a port of this host.
+//! `tollgate local up`: the embedded DynamoDB engine on a port of this host.
 
 use std::io;
 use std::net::{Ipv4Addr, TcpListener};
@@ -16,10 +16,10 @@ use crate::exit::Exit;
 use crate::output::{Answer, Output, TableCell, TextPage};
 use crate::settings::{DynamodbUrl, StoreUrl};
 
-/// How often what has expired is deleted. The service takes days, a developer has less time.
+/// How often expired items are deleted. The service takes days, which is too long for development.
 const SWEEP_EVERY: Duration = Duration::from_secs(2);
 
-/// Serves tables until a signal ends it, or its time is over.
+/// Serves tables until a signal, or until its time is over.
 pub(super) fn up(context: &Context, args: LocalUpArgs) -> Result<Output> {
     let engine = match &args.tables {
         Some(path) => Engine::open(path)?,
@@ -30,14 +30,14 @@ pub(super) fn up(context: &Context, args: LocalUpArgs) -> Result<Output> {
     let store = DynamoStore::builder(&args.table).http_client(engine.http_client()).create_table(true);
     store.build().wait()?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    // Before the answer is written: its reader may send a signal at once.
-    let mut ending = runtime.block_on(async { ServerSignal::watch() })?;
-    // Before the server ends: a process that waits for the port reads this.
+    // Before the output is written: its reader may send a signal at once.
+    let mut shutdown = runtime.block_on(async { ServerSignal::watch() })?;
+    // Before the server starts to wait: a process that waits for the port reads this.
     Output::new(LocalUpAnswer::new(&args, endpoint)).write(&context.terminal, context.format)?;
     runtime.block_on(async {
         let sweeping = tokio::spawn(sweep(engine.clone()));
         let serving = tokio::spawn(serve(engine, listener));
-        ending.told(args.seconds).await?;
+        shutdown.wait(args.seconds).await?;
         sweeping.abort();
         serving.abort();
         match serving.await {
@@ -48,7 +48,7 @@ pub(super) fn up(context: &Context, args: LocalUpArgs) -> Result<Output> {
     Ok(Output::silent(Exit::OK))
 }
 
-/// Listens on this host only: a client that reaches the engine may do everything with it.
+/// Listens on a loopback address only, because the engine checks no credentials.
 fn listen(port: u16) -> Result<TcpListener> {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, port));
     listener.with_context(|| format!("port {port} cannot be used; name another one, or --port 0 for any"))
@@ -94,6 +94,6 @@ impl Answer for LocalUpAnswer {
         ]);
         page.gap();
         page.line(format_args!("tollgate --store '{}' status", self.store));
-        page.remark("Ctrl-C ends it");
+        page.remark("press Ctrl-C to stop");
     }
 }

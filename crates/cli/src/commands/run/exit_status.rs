@@ -1,25 +1,25 @@
-//! How a command ended, in the exit codes of shells.
+//! The end of a command, as an exit code of shells.
 
 use std::ffi::OsString;
 use std::io::{self, Write};
 use std::process::ExitStatus;
 
-use crate::output::harmless;
+use crate::output::escape;
 use crate::output::style::{self, paint};
 
-/// There is such a command, but it cannot be run.
+/// The exit code if the command exists, but cannot be run.
 const CANNOT_RUN: u8 = 126;
 
-/// There is no such command.
+/// The exit code if there is no such command.
 const NOT_FOUND: u8 = 127;
 
-/// What is added to the number of the signal that ended a command.
+/// Added to the number of the signal that ended a command.
 const SIGNALLED: i32 = 128;
 
 /// How a command ended.
 #[derive(Debug)]
 pub(super) enum ProcessEnd {
-    /// It was only rehearsed.
+    /// It was not run, in a dry run.
     NotRun,
     /// It could not be started.
     Failed(io::Error),
@@ -28,17 +28,17 @@ pub(super) enum ProcessEnd {
 }
 
 impl ProcessEnd {
-    /// Whether it ran at all.
+    /// Returns whether it ran.
     pub(super) fn was_run(&self) -> bool {
         matches!(self, ProcessEnd::Status(_))
     }
 
-    /// Whether it ran and all is well.
+    /// Returns whether it ran and succeeded.
     pub(super) fn is_success(&self) -> bool {
         matches!(self, ProcessEnd::Status(status) if status.success())
     }
 
-    /// Its exit code, if it had one.
+    /// Returns its exit code, if it had one.
     pub(super) fn code(&self) -> Option<i32> {
         match self {
             ProcessEnd::Status(status) => status.code(),
@@ -46,7 +46,7 @@ impl ProcessEnd {
         }
     }
 
-    /// The signal that ended it, if one did.
+    /// Returns the signal that ended it, if one did.
     #[cfg(unix)]
     pub(super) fn signal(&self) -> Option<i32> {
         use std::os::unix::process::ExitStatusExt;
@@ -61,7 +61,7 @@ impl ProcessEnd {
         None
     }
 
-    /// What a shell would answer.
+    /// Returns the exit code that a shell would return.
     pub(super) fn shell_code(&self) -> u8 {
         let code = match self {
             ProcessEnd::NotRun => 0,
@@ -76,17 +76,17 @@ impl ProcessEnd {
         u8::try_from(code & 0xff).unwrap_or(1)
     }
 
-    /// Says why it could not be started, if it could not.
-    pub(super) fn tell(&self, command: &[OsString]) {
+    /// Prints why it could not be started, if it failed to.
+    pub(super) fn print_error(&self, command: &[OsString]) {
         if let (ProcessEnd::Failed(why), Some(program)) = (self, command.first()) {
             let program = program.to_string_lossy();
             let why = match why.kind() {
-                io::ErrorKind::NotFound => "there is no such command; everything was given back".into(),
-                _ => format!("{why}; everything was given back"),
+                io::ErrorKind::NotFound => "there is no such command; everything was refunded".into(),
+                _ => format!("{why}; everything was refunded"),
             };
             // A write error is ignored: if stderr is closed, there is no reader to report it to.
-            let said = harmless(&format!("{program}: {why}"));
-            let _ = writeln!(anstream::stderr(), "{} {said}", paint(style::BAD, "error:"));
+            let message = escape(&format!("{program}: {why}"));
+            let _ = writeln!(anstream::stderr(), "{} {message}", paint(style::BAD, "error:"));
         }
     }
 }

@@ -1,4 +1,4 @@
-//! A command that runs when the limits allow it, and gives back when it ends.
+//! `tollgate run`: runs a command under limits.
 
 mod exit_status;
 #[cfg(unix)]
@@ -19,12 +19,12 @@ use crate::args::RunArgs;
 use crate::context::Context;
 use crate::exit::Exit;
 use crate::output::style::{self, paint};
-use crate::output::{Answer, Format, Output, TextPage, harmless};
+use crate::output::{Answer, Format, Output, TextPage, escape};
 use crate::units::Units;
 
 /// Acquires, runs and settles.
 pub(super) fn run(context: &Context, args: RunArgs) -> Result<Output> {
-    let limiter = context.limiter_builder()?.observer(say_if_lost).build();
+    let limiter = context.limiter_builder()?.observer(report_expired_lease).build();
     let units = Units::of_call(limiter.catalog(), &args.entity, &args.resource)?;
     let amounts = match &args.amounts[..] {
         [] => one_of_each(&limiter, &args.entity, &args.resource)?,
@@ -37,22 +37,22 @@ pub(super) fn run(context: &Context, args: RunArgs) -> Result<Output> {
         amounts: &amounts,
         also: &[],
         units: &units,
-        patience: args.patience,
+        wait: args.wait,
         detached: None,
     };
     let lease = match call.take(context, &limiter)? {
         Ok(lease) => lease,
-        Err(refused) => return Ok(refused),
+        Err(denied) => return Ok(denied),
     };
     let called = call.admitted(context, &lease);
     let taken = call.taken(&limiter, &lease)?;
     if lease.is_degraded() {
-        let policy = "it runs by what the system says for that case (on_unavailable)";
-        context.note(format_args!("the store did not answer; {policy}, without the limits of others"));
+        let policy = "it runs by the policy for that case (on_unavailable)";
+        context.note(format_args!("the store did not answer; {policy}, without the shared limits"));
     }
     let ended = if context.dry_run { ProcessEnd::NotRun } else { execute(context, &args) };
     let refunded = settle(lease, &ended, &args);
-    ended.tell(&args.command);
+    ended.print_error(&args.command);
     if context.format == Format::Text && !context.dry_run {
         return Ok(Output::silent(ended.exit()));
     }
@@ -63,24 +63,24 @@ pub(super) fn run(context: &Context, args: RunArgs) -> Result<Output> {
     Ok(Output::new(answer).with_exit(exit))
 }
 
-/// Reports that another command may hold the slots of this one, as soon as the limiter notices. The command goes on:
-/// only its caller knows whether it may.
-fn say_if_lost(event: &Event<'_>) {
+/// Prints an error as soon as the lease of the command has expired, so that another command may hold its slots. The command
+/// keeps running: only its caller can decide what to do.
+fn report_expired_lease(event: &Event<'_>) {
     if matches!(event, Event::ExpiredLease) {
         let error = paint(style::BAD, "error:");
-        let why = "it was reset, or nothing was heard of it for too long; another may run at the same time";
+        let why = "it was reset, or its heartbeat was overdue; another command may run at the same time";
         // A write error is ignored: if stderr is closed, there is no reader to report it to.
-        let _ = writeln!(anstream::stderr(), "{error} what the command held was lost: {why}");
+        let _ = writeln!(anstream::stderr(), "{error} the lease of the command has expired: {why}");
     }
 }
 
-/// Runs the command to its end. Meanwhile the limiter keeps what it holds.
+/// Runs the command to its end. Meanwhile the limiter renews the lease.
 fn execute(context: &Context, args: &RunArgs) -> ProcessEnd {
     let Some((program, rest)) = args.command.split_first() else { return ProcessEnd::NotRun };
     let mut command = Command::new(program);
     command.args(rest);
     if context.format == Format::Json {
-        // Stdout is for our answer.
+        // Stdout is for our own JSON.
         command.stdout(Stdio::from(io::stderr()));
     }
     match watch(&mut command) {
@@ -91,10 +91,10 @@ fn execute(context: &Context, args: &RunArgs) -> ProcessEnd {
 
 #[cfg(unix)]
 fn watch(command: &mut Command) -> io::Result<std::process::ExitStatus> {
-    // Before the command is there, so that no signal is lost on it.
+    // Before the command is started, so that no signal is lost.
     let signals = signals::Signals::listen()?;
     let child: Child = command.spawn()?;
-    signals.pass_on_until_the_end(child)
+    signals.forward_until_exit(child)
 }
 
 #[cfg(not(unix))]
@@ -103,18 +103,18 @@ fn watch(command: &mut Command) -> io::Result<std::process::ExitStatus> {
     child.wait()
 }
 
-/// Ends the lease, and answers whether everything was given back. If that cannot be written down it is said, but the
-/// command has run: its exit code stays ours.
+/// Ends the lease, and returns whether everything was refunded. An error of the store is printed, but does not change the
+/// exit code, because the command has run.
 fn settle(lease: LimiterLease<'_>, ended: &ProcessEnd, args: &RunArgs) -> bool {
-    // If the lease was lost since the last heartbeat, that is reported; a store that is away cannot say.
+    // Reports a lease that expired since the last heartbeat; an unavailable store is ignored.
     let _ = lease.heartbeat().wait();
     let refunds = !ended.was_run() || (args.refund_on_failure && !ended.is_success());
     let settled = if refunds { lease.cancel().wait() } else { lease.commit().wait() };
     if let Err(why) = settled {
         // A write error is ignored: if stderr is closed, there is no reader to report it to.
         let error = paint(style::BAD, "error:");
-        let why = harmless(&why.to_string());
-        let _ = writeln!(anstream::stderr(), "{error} the end of the command cannot be written down: {why}");
+        let why = escape(&why.to_string());
+        let _ = writeln!(anstream::stderr(), "{error} the lease of the command cannot be ended: {why}");
         return false;
     }
     refunds
@@ -133,14 +133,14 @@ struct RunAnswer {
 }
 
 impl Answer for RunAnswer {
-    /// Asked for in a dry run: otherwise the command has said what there is to say.
+    /// Called in a dry run only: otherwise there is no output but that of the command.
     fn text(&self, page: &mut TextPage) {
         page.remark(format_args!("would run {}", self.command.join(" ")));
     }
 }
 
 impl ProcessEnd {
-    /// Returns the exit code that says the same to the process that started us.
+    /// Returns the exit code of this process.
     fn exit(&self) -> Exit {
         Exit(self.shell_code())
     }

@@ -1,4 +1,4 @@
-//! Signals that are meant for the command we run.
+//! Forwarding of signals to the command.
 
 use std::io;
 use std::process::{Child, ExitStatus};
@@ -10,42 +10,42 @@ use signal_hook::iterator::exfiltrator::WithOrigin;
 use signal_hook::iterator::exfiltrator::origin::Origin;
 use signal_hook::low_level::siginfo::Cause;
 
-/// What is passed on.
-const PASSED_ON: [i32; 4] = [SIGHUP, SIGINT, SIGQUIT, SIGTERM];
+/// The signals that are forwarded.
+const FORWARDED: [i32; 4] = [SIGHUP, SIGINT, SIGQUIT, SIGTERM];
 
 /// Receives signals, and the end of the command.
 pub(super) struct Signals(SignalsInfo<WithOrigin>);
 
 impl Signals {
-    /// Listens from now on. A signal that the parent process set to be ignored stays ignored, for the command too,
-    /// as it would without us (`nohup`, jobs in the background).
+    /// Starts to listen. A signal that the parent process set to be ignored stays ignored, also for the command, as it would
+    /// without us (`nohup`, background jobs).
     pub(super) fn listen() -> io::Result<Signals> {
         let ignored = ignored();
-        let heard = PASSED_ON.into_iter().filter(|signal| ignored >> (signal - 1) & 1 == 0);
-        Ok(Signals(SignalsInfo::new(heard.chain([SIGCHLD]))?))
+        let handled = FORWARDED.into_iter().filter(|signal| ignored >> (signal - 1) & 1 == 0);
+        Ok(Signals(SignalsInfo::new(handled.chain([SIGCHLD]))?))
     }
 
-    /// Passes signals on to the child until it has ended. In one thread, so that none goes to another process that got
-    /// the number of the child when that was gone.
-    pub(super) fn pass_on_until_the_end(mut self, mut child: Child) -> io::Result<ExitStatus> {
+    /// Forwards signals to the child until it has ended. In one thread, so that no signal goes to another process that reuses
+    /// the child's process id.
+    pub(super) fn forward_until_exit(mut self, mut child: Child) -> io::Result<ExitStatus> {
         loop {
             if let Some(status) = child.try_wait()? {
                 return Ok(status);
             }
             for origin in self.0.wait() {
-                pass_on(&origin, &child);
+                forward(&origin, &child);
             }
         }
     }
 }
 
-/// Passes a signal on, unless it came from the terminal, which signals every process in its foreground: a command that
-/// gets a signal twice may take it for impatience.
-fn pass_on(origin: &Origin, child: &Child) {
+/// Forwards a signal, unless it came from the terminal, which signals every process in the foreground: a command may treat a
+/// second signal as a request to end at once.
+fn forward(origin: &Origin, child: &Child) {
     let is_from_terminal = matches!(origin.cause, Cause::Kernel);
     let pid = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
     if let (Some(signal), Some(pid)) = (named(origin.signal).filter(|_| !is_from_terminal), pid) {
-        // An error is ignored: a command that is gone needs no signal.
+        // An error is ignored: the command may have ended.
         let _ = kill_process(pid, signal);
     }
 }
@@ -60,7 +60,7 @@ fn named(signal: i32) -> Option<Signal> {
     }
 }
 
-/// The signals that this process ignores, a bit for each; none where that cannot be known.
+/// Returns the signals that this process ignores, one bit each; none where that is unknown.
 fn ignored() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));

@@ -1,7 +1,7 @@
-//! Limit sets that programs keep in a store: seen, cooled down, resumed and replaced.
+//! `tollgate set`: limit sets that programs open in a store.
 
 mod change;
-mod look;
+mod show;
 
 use std::sync::Arc;
 
@@ -9,32 +9,30 @@ use anyhow::Result;
 use tollgate::StoredSets;
 use tollgate::store::Backend;
 
-pub(super) use look::{all_sets, cooling_us, state};
+pub(super) use show::{all_sets, cooling_us, state};
 
-use crate::args::{SetCommand, SetPlaceArgs};
+use crate::args::{SetCommand, SetNamespaceArgs};
 use crate::context::Context;
 use crate::output::Output;
 
-/// Does what a command about limit sets says.
+/// Runs a command for limit sets.
 pub(super) fn run(context: &Context, command: SetCommand) -> Result<Output> {
     match command {
-        SetCommand::List { place } => look::list(context, place),
-        SetCommand::Show(args) => look::show(context, args),
+        SetCommand::List { location } => show::list(context, location),
+        SetCommand::Show(args) => show::show(context, args),
         SetCommand::CoolDown { set, time } => change::cool_down(context, set, time),
         SetCommand::Resume(args) => change::resume(context, args),
         SetCommand::Replace { set, limits } => change::replace(context, set, &limits),
     }
 }
 
-/// The sets of a namespace of a store.
-fn sets(context: &Context, store: Arc<dyn Backend>, place: &SetPlaceArgs) -> StoredSets {
-    StoredSets::new(store).namespace(&place.namespace).store_timeout(context.settings.store_timeout.value)
+/// Returns the sets of a namespace of a store.
+fn sets(context: &Context, store: Arc<dyn Backend>, location: &SetNamespaceArgs) -> StoredSets {
+    StoredSets::new(store).namespace(&location.namespace).store_timeout(context.settings.store_timeout.value)
 }
 
-/// That there is no set of a name.
-fn unknown(name: &str, place: &SetPlaceArgs) -> anyhow::Error {
-    let namespace = &place.namespace;
-    anyhow::anyhow!(
-        "there is no limit set {name:?} in {namespace:?}; `tollgate set list` lists those there are"
-    )
+/// Returns the error for a set that does not exist.
+fn unknown(name: &str, location: &SetNamespaceArgs) -> anyhow::Error {
+    let namespace = &location.namespace;
+    anyhow::anyhow!("there is no limit set {name:?} in {namespace:?}; `tollgate set list` lists them")
 }

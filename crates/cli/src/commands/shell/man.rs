@@ -1,4 +1,4 @@
-//! The manual.
+//! `tollgate man`.
 
 use std::fs::File;
 use std::io::{self, IsTerminal, Write};
@@ -17,7 +17,7 @@ use crate::exit::{Exit, UsageError};
 use crate::output::{Answer, Format, Output, TextPage};
 use crate::views::action_label;
 
-/// Prints a page of the manual, or writes all of them into a folder.
+/// Shows a page of the manual, or writes all pages to a directory.
 pub(in crate::commands) fn man(context: &Context, args: &ManArgs) -> Result<Output> {
     let mut root = Cli::command();
     root.build();
@@ -42,9 +42,13 @@ fn find<'a>(root: &'a clap::Command, words: &[String]) -> Result<&'a clap::Comma
             let valid = if there.is_empty() {
                 "it has none".into()
             } else {
-                format!("there are {}", there.join(", "))
+                format!("valid are {}", there.join(", "))
             };
-            UsageError(format!("{:?} is no command of `{}`; {valid}", word, title(command).replace('-', " ")))
+            UsageError(format!(
+                "{:?} is not a command of `{}`; {valid}",
+                word,
+                title(command).replace('-', " ")
+            ))
         })?;
     }
     Ok(command)
@@ -56,21 +60,21 @@ fn title(command: &clap::Command) -> String {
 
 fn page(command: &clap::Command) -> Result<String> {
     let mut page = Vec::new();
-    // A command below the program has no version of its own, and the page would name none.
+    // A subcommand has no version of its own, and its page would have none.
     let source = format!("tollgate {}", env!("CARGO_PKG_VERSION"));
     Man::new(command.clone()).source(source).render(&mut page).context("the manual cannot be written")?;
-    String::from_utf8(page).context("the manual is no text")
+    String::from_utf8(page).context("the manual is not UTF-8")
 }
 
-/// Shows a page by man(1), which formats it and pages through it: what it is formatted from is of no use on a terminal.
+/// Shows a page with man(1), because its source is unreadable on a terminal.
 fn show(answer: &PageAnswer) -> Result<Output> {
-    // A name with a slash is a file to every man(1); not every one reads from stdin.
+    // Every man(1) takes a name with a slash for a file; not every one reads from stdin.
     let path = std::env::temp_dir().join(format!("{}.{}.1", answer.name, std::process::id()));
-    // A file that is there already may be a link that another user made, so it is not written through.
+    // An existing file may be a link of another user, so it is not overwritten.
     let written = File::create_new(&path).and_then(|mut file| file.write_all(answer.page.as_bytes()));
     written.with_context(|| format!("{} cannot be written", path.display()))?;
     let shown = Command::new("man").arg(&path).status();
-    // It is of no more use, and what is left in the folder is removed with the folder.
+    // An error is ignored: the system cleans its directory for temporary files.
     let _ = std::fs::remove_file(&path);
     match shown {
         Ok(status) if status.success() => Ok(Output::silent(Exit::OK)),
@@ -86,7 +90,7 @@ fn show(answer: &PageAnswer) -> Result<Output> {
 
 fn write_all(context: &Context, root: &clap::Command, folder: &Path) -> Result<Output> {
     if !context.dry_run {
-        let failed = || format!("the folder {} cannot be made", folder.display());
+        let failed = || format!("the directory {} cannot be created", folder.display());
         std::fs::create_dir_all(folder).with_context(failed)?;
     }
     let mut files = Vec::new();
@@ -99,7 +103,7 @@ fn write_all(context: &Context, root: &clap::Command, folder: &Path) -> Result<O
                 .with_context(|| format!("{} cannot be written", path.display()))?;
         }
         files.push(name);
-        open.extend(command.get_subcommands().filter(|it| !it.is_hide_set()));
+        open.extend(command.get_subcommands().filter(|below| !below.is_hide_set()));
     }
     files.sort();
     Ok(Output::new(FolderAnswer { dry_run: context.dry_run, folder: folder.display().to_string(), files }))
@@ -126,7 +130,7 @@ impl Answer for PageAnswer {
 
 impl Answer for FolderAnswer {
     fn text(&self, page: &mut TextPage) {
-        let deed = action_label(self.dry_run, "wrote", "write");
-        page.line(format_args!("{deed} {} pages into {}", self.files.len(), self.folder));
+        let action = action_label(self.dry_run, "wrote", "write");
+        page.line(format_args!("{action} {} pages to {}", self.files.len(), self.folder));
     }
 }

@@ -1,4 +1,4 @@
-//! What is made from the command line itself: completions, the manual and the reference.
+//! Completions, manual and reference, generated from the command line.
 
 mod completions;
 mod man;

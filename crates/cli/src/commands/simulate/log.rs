@@ -13,19 +13,19 @@ use tollgate::Tick;
 use super::names::LimitNames;
 use crate::demand_text::Written;
 
-/// What some editors put in front of a file, and is no part of it.
+/// The byte order mark that some editors write at the start of a file.
 const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 
 /// The longest line of a log, in bytes.
 const LINE_MAX: u64 = 1 << 20;
 
-/// The last time that can be written: the end of the year 9999.
+/// The last valid time: the end of the year 9999.
 const MICROS_MAX: f64 = 253_402_300_799e6;
 
-/// The most digits of a number that every reader of JSON agrees on.
+/// The number of digits that every JSON parser preserves.
 const DIGITS_MAX: usize = 15;
 
-/// A call as a line of the log says it.
+/// A call in a line of the log.
 #[derive(Debug, Deserialize)]
 #[serde(expecting = "a call: an object with time, entity, resource and demand")]
 pub(super) struct LoggedCall<'a> {
@@ -42,7 +42,7 @@ pub(super) struct LoggedCall<'a> {
     pub(super) duration_ms: Option<Millis>,
 }
 
-/// A length of time in milliseconds.
+/// A duration in milliseconds.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Millis(pub(super) f64);
 
@@ -50,7 +50,7 @@ pub(super) struct Millis(pub(super) f64);
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct LoggedTime(pub(super) Tick);
 
-/// A text that is borrowed from the line where it can be.
+/// A string that is borrowed from the line if possible.
 #[derive(Debug)]
 pub(super) struct Text<'a>(pub(super) Cow<'a, str>);
 
@@ -58,21 +58,21 @@ pub(super) struct Text<'a>(pub(super) Cow<'a, str>);
 #[derive(Debug)]
 pub(super) struct LoggedAmounts<'a>(pub(super) Vec<(Cow<'a, str>, LoggedAmount)>);
 
-/// An amount, which is counted as soon as the unit of its limit is known.
+/// An amount, which is converted as soon as the unit of its limit is known.
 #[derive(Debug, PartialEq)]
 pub(super) enum LoggedAmount {
-    /// A whole number, of a limit that has no unit or was seen to have one.
+    /// A whole number, converted to the unit of its limit if that is known.
     Whole(u64),
     /// A number with decimals.
     Written(Written),
 }
 
 impl LoggedCall<'_> {
-    /// Counts every amount in the unit of its limit. A limit that is not there has none, and is left out later.
+    /// Converts every amount to the unit of its limit. Amounts of unknown limits are skipped later.
     ///
     /// # Errors
     ///
-    /// Decimals that a limit does not have.
+    /// If an amount has decimals that the limit does not have.
     pub(super) fn count(&mut self, limits: &LimitNames) -> std::result::Result<(), String> {
         let amounts = self.demand.0.iter_mut().chain(self.used.iter_mut().flat_map(|used| used.0.iter_mut()));
         for (limit, amount) in amounts {
@@ -83,7 +83,7 @@ impl LoggedCall<'_> {
 }
 
 impl LoggedAmount {
-    /// As the limit counts it.
+    /// Returns the amount in the unit of the limit.
     pub(super) fn counted(&self) -> u64 {
         match self {
             LoggedAmount::Whole(amount) => *amount,
@@ -105,12 +105,13 @@ impl LoggedAmount {
     }
 }
 
-/// Shows every line of a log with its number, without its end. One that is too long is shown as `None`.
+/// Calls `seen` with every line of a log and its number. A line that is too long is `None`.
 pub(super) fn each_line(
     mut log: impl BufRead,
     mut seen: impl FnMut(u64, Option<&[u8]>) -> Result<()>,
 ) -> Result<()> {
-    let (mut line, mut number) = (Vec::new(), 0);
+    let mut line = Vec::new();
+    let mut number = 0;
     loop {
         line.clear();
         let read = log.by_ref().take(LINE_MAX).read_until(b'\n', &mut line)?;
@@ -132,7 +133,7 @@ pub(super) fn each_line(
 }
 
 impl LoggedTime {
-    /// A number is in seconds, milliseconds or microseconds: whatever makes it a time of this age.
+    /// Converts a number of seconds, milliseconds or microseconds, told apart by its size.
     fn of_number(number: f64) -> Option<LoggedTime> {
         let micros = match number {
             number if !number.is_finite() || number < 0.0 => return None,
@@ -190,7 +191,7 @@ impl<'de> Visitor<'de> for TextVisitor {
     type Value = Text<'de>;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a text")
+        f.write_str("a string")
     }
 
     fn visit_borrowed_str<E: Error>(self, text: &'de str) -> std::result::Result<Text<'de>, E> {
@@ -247,12 +248,14 @@ impl Visitor<'_> for AmountVisitor {
         Ok(LoggedAmount::Whole(number))
     }
 
-    /// A number with so many digits may have been changed by the parser that read it; as text it is what was written.
+    /// Refuses a number with so many digits that the parser may have changed it; a string is exact.
     fn visit_f64<E: Error>(self, number: f64) -> std::result::Result<LoggedAmount, E> {
         let text = number.to_string();
         let digits = text.trim_start_matches(['0', '.']).bytes().filter(u8::is_ascii_digit).count();
         if digits > DIGITS_MAX {
-            return Err(E::custom(format_args!("{text} has too many digits for a number; write it as text")));
+            return Err(E::custom(format_args!(
+                "{text} has too many digits for a number; write it as a string"
+            )));
         }
         self.visit_str(&text)
     }
@@ -283,10 +286,10 @@ impl Visitor<'_> for MillisVisitor {
     }
 
     fn visit_f64<E: Error>(self, number: f64) -> std::result::Result<Millis, E> {
-        match number >= 0.0 {
-            true => Ok(Millis(number)),
-            false => Err(E::invalid_value(serde::de::Unexpected::Float(number), &self)),
+        if number >= 0.0 {
+            return Ok(Millis(number));
         }
+        Err(E::invalid_value(serde::de::Unexpected::Float(number), &self))
     }
 }
 
@@ -295,7 +298,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_no_call_is_told_without_a_word_about_rust() {
+    fn an_error_about_a_line_does_not_mention_rust_types() {
         let whole = r#"{"time": 1, "entity": "e", "resource": "r", "demand": {"rpm": 1}, "duration_ms": 5}"#;
         assert!(serde_json::from_str::<LoggedCall<'_>>(whole).is_ok());
         for (from, to) in [
@@ -331,11 +334,11 @@ mod tests {
         assert_eq!(counted("\"sp\": 1.5"), Ok(1_500_000));
         assert_eq!(counted("\"sp\": \"0.000001\""), Ok(1));
         assert_eq!(counted("\"rpm\": 2"), Ok(2));
-        assert!(counted("\"rpm\": 2.5").unwrap_err().contains("no whole number"));
+        assert!(counted("\"rpm\": 2.5").unwrap_err().contains("not a whole number"));
         assert!(counted("\"sp\": 0.0000001").unwrap_err().contains("at most 6"));
-        assert!(counted("\"sp\": 1234567890.123456").unwrap_err().contains("write it as text"));
+        assert!(counted("\"sp\": 1234567890.123456").unwrap_err().contains("write it as a string"));
         assert_eq!(counted("\"sp\": \"123456789.123456\""), Ok(123_456_789_123_456));
-        assert_eq!(counted("\"unknown\": 2.5"), Ok(0), "it is left out");
+        assert_eq!(counted("\"unknown\": 2.5"), Ok(0), "it is skipped");
     }
 
     fn time(json: &str) -> Option<u64> {
@@ -362,7 +365,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_are_counted_from_one_and_empty_ones_are_passed_over() {
+    fn lines_are_counted_from_one_and_empty_ones_are_skipped() {
         let long = "x".repeat(usize::try_from(LINE_MAX).unwrap() + 5);
         let log = format!("\u{feff}a\r\n\n{long}\nb");
         let mut seen = Vec::new();

@@ -1,7 +1,7 @@
-//! A log of calls, replayed against other limits.
+//! `tollgate simulate`: replays a log of calls against other limits.
 //!
-//! The limits are stored in memory, with a manual clock that follows the log, and every call is made again. So what
-//! comes out is what the limiter would have said.
+//! The limits are stored in memory, with a manual clock that follows the log, and every call is made again. So the results
+//! are those of the limiter itself.
 
 mod log;
 mod names;
@@ -27,12 +27,12 @@ use crate::output::{Output, grouped};
 use crate::views::OwnedLevel;
 use log::{LoggedCall, each_line};
 use names::LimitNames;
-use replay::{Replay, SimPatience};
+use replay::{Replay, SimWaitPolicy};
 use tally::SimTally;
 use view::SimulateAnswer;
 
-/// How many lines that are no calls are reported.
-const MALFORMED_TOLD: u64 = 5;
+/// The maximum number of invalid lines that are reported.
+const MALFORMED_SHOWN: u64 = 5;
 
 /// How many lines are read between two updates of the progress line.
 const PROGRESS_EVERY: u64 = 50_000;
@@ -40,24 +40,22 @@ const PROGRESS_EVERY: u64 = 50_000;
 /// Replays a log.
 pub(super) fn run(context: &Context, args: SimulateArgs) -> Result<Output> {
     let (wanted, source) = limits_of(context, &args)?;
-    let hands = ManualClock::at(Tick::ZERO);
-    let limiter = limiter_with(&wanted, &hands)?;
-    let patience = match args.wait {
-        true => SimPatience::Waits(args.timeout.map(Span::covering)),
-        false => SimPatience::None,
-    };
+    let clock = ManualClock::at(Tick::ZERO);
+    let limiter = limiter_with(&wanted, &clock)?;
+    let policy =
+        if args.wait { SimWaitPolicy::Waits(args.timeout.map(Span::covering)) } else { SimWaitPolicy::None };
     let limits = LimitNames::new(wanted.levels.values().map(|config| &config.limits))?;
-    let mut replay = Replay::new(limiter, hands, limits, patience, SimTally::new(args.max));
+    let mut replay = Replay::new(limiter, clock, limits, policy, SimTally::new(args.max));
     let malformed = read(context, &args.log, &mut replay)?;
     let replayed = replay.finish();
     let all = &replayed.tally.all;
-    // Nothing was found out if no line could be decided.
+    // The simulation has no result if no call could be decided.
     let is_failed = all.failed == all.calls && all.calls + malformed > 0;
     let exit = if is_failed { Exit::FAILURE } else { Exit::OK };
     Ok(Output::new(SimulateAnswer::new(&args, source, malformed, &replayed)).with_exit(exit))
 }
 
-/// The limits to replay against, and where they come from.
+/// Returns the limits to replay against, and their source.
 fn limits_of(context: &Context, args: &SimulateArgs) -> Result<(LimitsFile, String)> {
     if let Some(file) = &args.limits {
         return Ok((limits_file::read(file)?, file.display().to_string()));
@@ -72,16 +70,16 @@ fn limits_of(context: &Context, args: &SimulateArgs) -> Result<(LimitsFile, Stri
     Ok((stored, format!("those of namespace {}", context.settings.namespace.value)))
 }
 
-fn limiter_with(wanted: &LimitsFile, hands: &ManualClock) -> Result<Limiter> {
-    let store = Arc::new(Memory::builder().clock(hands.clock()).build());
+fn limiter_with(wanted: &LimitsFile, clock: &ManualClock) -> Result<Limiter> {
+    let store = Arc::new(Memory::builder().clock(clock.clock()).build());
     let limiter = Limiter::open(store, tollgate::limiter::DEFAULT_NAMESPACE).wait()?;
     let plan = LimitsPlan::new(limiter.catalog(), Path::new("limits"), wanted)?;
     carry_out(limiter.catalog(), &plan, |_| {})?;
-    // However many calls of the log wait, none is turned away: the replay reports how long each of them waits.
+    // The queue is unbounded, because the replay reports how long each call waits.
     Ok(Limiter::builder(limiter.catalog().clone()).waiters_max(usize::MAX).build())
 }
 
-/// Replays every line, and says how many were no calls.
+/// Replays every line, and returns how many were invalid.
 fn read(context: &Context, path: &Path, replay: &mut Replay) -> Result<u64> {
     let log: Box<dyn BufRead> = match path.to_str() {
         Some("-") => Box::new(io::stdin().lock()),
@@ -101,8 +99,8 @@ fn read(context: &Context, path: &Path, replay: &mut Replay) -> Result<u64> {
             Ok(call) => replay.make(number, &call),
             Err(why) => {
                 malformed += 1;
-                if malformed <= MALFORMED_TOLD {
-                    // The reader of the message counts lines in the file, not in the line.
+                if malformed <= MALFORMED_SHOWN {
+                    // The parser's own position is that inside the line.
                     let why = why.split(" at line 1 column").next().unwrap_or_default();
                     context.note(format_args!("{}:{number}: {why}", path.display()));
                 }
@@ -114,13 +112,13 @@ fn read(context: &Context, path: &Path, replay: &mut Replay) -> Result<u64> {
         Ok(())
     })
     .with_context(|| format!("{} cannot be read", path.display()))?;
-    if malformed > MALFORMED_TOLD {
-        context.note(format_args!("and {} more lines that are no calls", malformed - MALFORMED_TOLD));
+    if malformed > MALFORMED_SHOWN {
+        context.note(format_args!("and {} more invalid lines", malformed - MALFORMED_SHOWN));
     }
     Ok(malformed)
 }
 
-/// The call of a line. Looking at all of its letters once costs less than at each text by itself.
+/// Parses a line. Validating UTF-8 for the whole line once is cheaper than for each string.
 fn parsed<'a>(line: &'a [u8], limits: &LimitNames) -> Result<LoggedCall<'a>, String> {
     let line = std::str::from_utf8(line).map_err(|_| "the line is not valid UTF-8")?;
     let mut call: LoggedCall<'a> = serde_json::from_str(line).map_err(|why| why.to_string())?;

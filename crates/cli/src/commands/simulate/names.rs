@@ -1,4 +1,4 @@
-//! Names as numbers: a call of a million should not carry its own.
+//! Interned names, so that millions of calls do not each own theirs.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -11,14 +11,14 @@ use super::log::LoggedAmounts;
 use crate::exit::UsageError;
 use crate::units::Units;
 
-/// Names that were seen, each with its number.
+/// Interned names, each with its number.
 #[derive(Default)]
 pub(super) struct NameTable {
     names: Vec<Arc<str>>,
     numbers: HashMap<Arc<str>, u32, RandomState>,
 }
 
-/// The limits there are, with their units. Few enough to look at them all.
+/// The known limits with their units, few enough for a linear search.
 pub(super) struct LimitNames {
     names: Vec<String>,
     units: Units,
@@ -30,12 +30,12 @@ pub(super) struct LimitNames {
 pub(super) type NumberedAmounts = Vec<(u32, u64)>;
 
 impl NameTable {
-    /// The number of a name.
+    /// Returns the number of a name.
     pub(super) fn number(&mut self, name: &str) -> u32 {
         if let Some(number) = self.numbers.get(name) {
             return *number;
         }
-        // A log of more names than that does not fit any memory.
+        // More names than that do not fit into memory.
         let number = u32::try_from(self.names.len()).unwrap_or(u32::MAX);
         let name: Arc<str> = name.into();
         self.names.push(Arc::clone(&name));
@@ -43,23 +43,23 @@ impl NameTable {
         number
     }
 
-    /// The name of a number that was given out.
+    /// Returns the name of a number.
     pub(super) fn name(&self, number: u32) -> &str {
         self.names.get(number as usize).map_or("", |name| name)
     }
 
-    /// Returns the same for a caller that outlives this.
+    /// Returns the name of a number as a shared string.
     pub(super) fn shared(&self, number: u32) -> Arc<str> {
         self.names.get(number as usize).cloned().unwrap_or_default()
     }
 }
 
 impl LimitNames {
-    /// The names of the limits of these levels, each of them once.
+    /// Collects the names of the limits of these levels.
     ///
     /// # Errors
     ///
-    /// [`UsageError`] if one name has several units: what a log says of it could be either.
+    /// [`UsageError`] if one name has several units, so that an amount in the log is ambiguous.
     pub(super) fn new<'a>(
         levels: impl Iterator<Item = &'a Limits> + Clone,
     ) -> Result<LimitNames, UsageError> {
@@ -72,28 +72,28 @@ impl LimitNames {
         Ok(LimitNames { names, units, are_everywhere })
     }
 
-    /// Whether every level that has limits has all of them.
+    /// Returns whether every level that has limits has all of them.
     pub(super) fn are_everywhere(&self) -> bool {
         self.are_everywhere
     }
 
-    /// The number of a limit.
+    /// Returns the number of a limit.
     pub(super) fn number(&self, limit: &str) -> Option<u32> {
         self.names.iter().position(|name| name == limit).and_then(|number| u32::try_from(number).ok())
     }
 
-    /// The unit of a limit, if it has one; `None` if there is no such limit.
+    /// Returns the unit of a limit, if it has one; `None` if there is no such limit.
     pub(super) fn unit(&self, limit: &str) -> Option<Option<&Unit>> {
         self.number(limit).map(|_| self.units.unit(limit))
     }
 
-    /// The amounts of limits that are there. Others are left out.
+    /// Converts names to numbers. Unknown limits are skipped.
     pub(super) fn numbered(&self, LoggedAmounts(amounts): &LoggedAmounts<'_>) -> NumberedAmounts {
         let known = amounts.iter().filter_map(|(name, amount)| Some((self.number(name)?, amount.counted())));
         known.collect()
     }
 
-    /// The same with their names.
+    /// Converts numbers to names.
     pub(super) fn named<'a>(&'a self, amounts: &'a [(u32, u64)]) -> impl Iterator<Item = (&'a str, u64)> {
         amounts
             .iter()

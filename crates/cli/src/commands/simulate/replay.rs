@@ -1,4 +1,4 @@
-//! Calls made again, on a manual clock that is set to the time of each.
+//! Replay of calls, on a manual clock that is set to the time of each.
 
 use std::cmp::Reverse;
 use std::collections::hash_map::Entry;
@@ -14,7 +14,7 @@ use tollgate::{Demand, DemandError, Limiter, ManualClock, Span, Tick};
 use super::log::{LoggedCall, LoggedTime, Millis};
 use super::names::{LimitNames, NameTable, NumberedAmounts};
 use super::tally::{SimOutcome, SimTally};
-use super::waiting::{SimTurn, Waiters};
+use super::waiting::{SimAcquire, Waiters};
 
 /// A call to be made.
 #[derive(Clone, Debug)]
@@ -29,34 +29,34 @@ pub(super) struct SimCall {
     pub(super) lasts: Span,
 }
 
-/// What calls do that cannot be admitted at once.
+/// What calls do that are not admitted at once.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) enum SimPatience {
-    /// They are refused.
+pub(super) enum SimWaitPolicy {
+    /// They are denied.
     None,
-    /// They wait, for at most so long if that is said.
+    /// They wait, up to a timeout if there is one.
     Waits(Option<Span>),
 }
 
 /// A replay under way.
 pub(super) struct Replay {
     limiter: Limiter,
-    hands: ManualClock,
+    clock: ManualClock,
     limits: Arc<LimitNames>,
     /// The limits of each entity for each resource, where not all have the same; `None` if there are none.
     own: HashMap<(u32, u32), Option<Vec<u32>>, RandomState>,
     entities: NameTable,
     resources: NameTable,
-    patience: SimPatience,
+    policy: SimWaitPolicy,
     /// Calls that were admitted and have not ended.
     open: BinaryHeap<Reverse<SimOpenCall>>,
     waiters: Waiters,
     count: u64,
-    /// What came of the calls.
+    /// The outcomes of the calls.
     pub(super) tally: SimTally,
 }
 
-/// A replay that has ended: what came of the calls, by the numbers of names.
+/// The result of a replay: the outcomes of calls, by the numbers of names.
 pub(super) struct Replayed {
     pub(super) tally: SimTally,
     pub(super) entities: NameTable,
@@ -71,22 +71,22 @@ struct SimOpenCall {
 }
 
 impl Replay {
-    /// One that starts with the first call. What is asked of other `limits` is left out.
+    /// Creates a replay that starts with the first call. Limits other than `limits` are skipped.
     pub(super) fn new(
         limiter: Limiter,
-        hands: ManualClock,
+        clock: ManualClock,
         limits: LimitNames,
-        patience: SimPatience,
+        policy: SimWaitPolicy,
         tally: SimTally,
     ) -> Replay {
         Replay {
             limiter,
-            hands,
+            clock,
             limits: Arc::new(limits),
             own: HashMap::default(),
             entities: NameTable::default(),
             resources: NameTable::default(),
-            patience,
+            policy,
             open: BinaryHeap::new(),
             waiters: Waiters::default(),
             count: 0,
@@ -94,28 +94,28 @@ impl Replay {
         }
     }
 
-    /// The limits there are.
+    /// Returns the known limits.
     pub(super) fn limits(&self) -> &LimitNames {
         &self.limits
     }
 
-    /// Makes the next call, after everything that happens before it.
+    /// Makes the next call, after all earlier events.
     pub(super) fn make(&mut self, line: u64, logged: &LoggedCall<'_>) {
         let call = self.call(line, logged);
         self.advance(call.at);
-        self.hands.set(call.at);
+        self.clock.set(call.at);
         self.tally.arrived(&call);
-        match self.patience {
-            SimPatience::None => self.attempt_once(call),
-            SimPatience::Waits(timeout) => {
-                let turn = self.turn(&call, timeout);
-                self.waiters.enter(call, turn);
+        match self.policy {
+            SimWaitPolicy::None => self.attempt_once(call),
+            SimWaitPolicy::Waits(timeout) => {
+                let acquire = self.acquire(&call, timeout);
+                self.waiters.enter(call, acquire);
                 self.serve();
             }
         }
     }
 
-    /// The amounts without those of limits that the entity does not have for the resource.
+    /// Removes amounts of limits that the entity does not have for the resource.
     fn of_own(&mut self, (entity, resource): (u32, u32), mut amounts: NumberedAmounts) -> NumberedAmounts {
         if self.limits.are_everywhere() {
             return amounts;
@@ -133,11 +133,12 @@ impl Replay {
         amounts
     }
 
-    /// A call as it is made. One that comes before its time is made now.
+    /// Converts a call of the log. One that is older than the call before it is made now.
     fn call(&mut self, line: u64, logged: &LoggedCall<'_>) -> SimCall {
-        let (LoggedTime(at), now) = (logged.time, self.hands.now());
+        let LoggedTime(at) = logged.time;
+        let now = self.clock.now();
         self.tally.out_of_order += u64::from(at < now);
-        // What is too long is as long as can be.
+        // The conversion saturates.
         let micros = (logged.duration_ms.map_or(0.0, |Millis(millis)| millis) * 1e3).round() as u64;
         let entity = self.entities.number(&logged.entity.0);
         let resource = self.resources.number(&logged.resource.0);
@@ -154,7 +155,7 @@ impl Replay {
         }
     }
 
-    /// Lets time go on until every waiter has had its turn, and every call has ended.
+    /// Advances the clock until no more waiters can be admitted, and every call has ended.
     pub(super) fn finish(mut self) -> Replayed {
         self.advance(Tick::MAX);
         let Replay { waiters, mut tally, entities, resources, .. } = self;
@@ -164,15 +165,15 @@ impl Replay {
         Replayed { tally, entities, resources }
     }
 
-    /// Everything that happens until `now`, in its order: calls end before others look again.
+    /// Processes all events until `now` in order: at one time, calls end before waiters are polled.
     fn advance(&mut self, now: Tick) {
         loop {
             let end = self.open.peek().map_or(Tick::MAX, |Reverse(open)| open.end);
-            let next = end.min(self.hands.next_alarm().unwrap_or(Tick::MAX));
+            let next = end.min(self.clock.next_alarm().unwrap_or(Tick::MAX));
             if next > now || next == Tick::MAX {
                 return;
             }
-            self.hands.set(next);
+            self.clock.set(next);
             while let Some(Reverse(SimOpenCall { lease, used, .. })) = self.pop_ended(next) {
                 self.end(lease, used.as_deref());
             }
@@ -202,17 +203,17 @@ impl Replay {
                 self.tally.came_of(&call, &SimOutcome::Admitted(Span::ZERO));
                 self.hold(lease, call);
             }
-            Ok(Attempt::Denied(standing)) => self.tally.came_of(&call, &refused(&standing)),
+            Ok(Attempt::Denied(status)) => self.tally.came_of(&call, &denied(&status)),
             Err(error) => self.tally.came_of(&call, &failed(&error)),
         }
     }
 
-    /// Takes the answers of all waiters that have one now.
+    /// Takes the results of all waiters that have one now.
     fn serve(&mut self) {
-        while let Some((call, answer)) = self.waiters.next() {
-            match answer {
+        while let Some((call, result)) = self.waiters.next() {
+            match result {
                 Ok(lease) => {
-                    let waited = self.hands.now().since(call.at);
+                    let waited = self.clock.now().since(call.at);
                     self.tally.came_of(&call, &SimOutcome::Admitted(waited));
                     self.hold(lease, call);
                 }
@@ -221,10 +222,12 @@ impl Replay {
         }
     }
 
-    /// What becomes of a call that waits.
-    fn turn(&self, call: &SimCall, timeout: Option<Span>) -> SimTurn {
-        let (limiter, limits) = (self.limiter.clone(), Arc::clone(&self.limits));
-        let (entity, resource) = (self.entities.shared(call.entity), self.resources.shared(call.resource));
+    /// Returns the future of a call that waits.
+    fn acquire(&self, call: &SimCall, timeout: Option<Span>) -> SimAcquire {
+        let limiter = self.limiter.clone();
+        let limits = Arc::clone(&self.limits);
+        let entity = self.entities.shared(call.entity);
+        let resource = self.resources.shared(call.resource);
         let asked = call.demand.clone();
         Box::pin(async move {
             let demand: Demand = limits.named(&asked).collect();
@@ -238,10 +241,11 @@ impl Replay {
 
     fn attempt(&self, call: &SimCall) -> Result<Attempt<LimiterLease<'static>, ChainStatus>, LimiterError> {
         let demand: Demand = self.limits.named(&call.demand).collect();
-        let (entity, resource) = (self.entities.name(call.entity), self.resources.name(call.resource));
+        let entity = self.entities.name(call.entity);
+        let resource = self.resources.name(call.resource);
         Ok(match self.limiter.try_acquire(entity, resource, demand).wait()? {
             Attempt::Admitted(lease) => Attempt::Admitted(lease.into_owned()),
-            Attempt::Denied(standing) => Attempt::Denied(standing),
+            Attempt::Denied(status) => Attempt::Denied(status),
         })
     }
 
@@ -250,32 +254,32 @@ impl Replay {
             return self.end(lease, call.used.as_deref());
         }
         self.count += 1;
-        let end = self.hands.now() + call.lasts;
+        let end = self.clock.now() + call.lasts;
         self.open.push(Reverse(SimOpenCall { end, number: self.count, lease, used: call.used }));
     }
 }
 
-/// The numbers of the limits that an entity has for a resource; `None` if that is unknown, which the call will report.
+/// Returns the numbers of the limits that an entity has for a resource; `None` on an error, which the call will report.
 fn own_limits(limiter: &Limiter, limits: &LimitNames, (entity, resource): (&str, &str)) -> Option<Vec<u32>> {
     let chain = limiter.catalog().chain(entity, resource).wait().ok()?;
     let own = chain.links.first()?.limits.iter();
     Some(own.filter_map(|limit| limits.number(limit.name().as_str())).collect())
 }
 
-fn refused(standing: &ChainStatus) -> SimOutcome {
-    let wait = standing.retry_after().map(Span::covering);
-    SimOutcome::Refused { limit: limit_of(standing).unwrap_or_default(), wait }
+fn denied(status: &ChainStatus) -> SimOutcome {
+    let wait = status.retry_after().map(Span::covering);
+    SimOutcome::Denied { limit: limit_of(status).unwrap_or_default(), wait }
 }
 
-/// The limit that takes longest.
-fn limit_of(standing: &ChainStatus) -> Option<String> {
-    standing.limited_by().map(|(_, status)| status.limit().name().to_string())
+/// Returns the limit that takes longest.
+fn limit_of(status: &ChainStatus) -> Option<String> {
+    status.limited_by().map(|(_, status)| status.limit().name().to_string())
 }
 
 fn failed(error: &LimiterError) -> SimOutcome {
     let kind = match error {
-        // A call that cannot be admitted in time is refused at once.
-        LimiterError::TimedOut { status, waited } if waited.is_zero() => return refused(status),
+        // A call that cannot be admitted in time is denied at once.
+        LimiterError::TimedOut { status, waited } if waited.is_zero() => return denied(status),
         LimiterError::TimedOut { status, .. } => return SimOutcome::TimedOut { limit: limit_of(status) },
         LimiterError::Demand { why: DemandError::Impossible { limit, .. }, .. } => {
             return SimOutcome::Impossible { limit: limit.to_string() };
@@ -303,7 +307,7 @@ impl PartialOrd for SimOpenCall {
     }
 }
 
-/// By when they end; those that end together in the order in which they were admitted.
+/// Orders by end; calls that end together are in the order of admission.
 impl Ord for SimOpenCall {
     fn cmp(&self, other: &SimOpenCall) -> std::cmp::Ordering {
         (self.end, self.number).cmp(&(other.end, other.number))

@@ -1,4 +1,4 @@
-//! What came of calls, counted.
+//! Counts of the outcomes of calls.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap, HashMap};
@@ -10,53 +10,53 @@ use super::replay::SimCall;
 /// Microseconds of an hour.
 const HOUR: u64 = 3_600_000_000;
 
-/// What came of a call.
+/// The outcome of a call.
 pub(super) enum SimOutcome {
     /// It was admitted, after this wait.
     Admitted(Span),
-    /// A limit refused it, and would have admitted it after this wait if no other call had come.
-    Refused { limit: String, wait: Option<Span> },
-    /// It asks for more than the limit can ever give.
+    /// A limit denied it, and would have admitted it after this wait without other calls.
+    Denied { limit: String, wait: Option<Span> },
+    /// It asks for more than the capacity of the limit.
     Impossible { limit: String },
-    /// It waited for too long, at last for this limit; for none if others were ahead.
+    /// It timed out, waiting for this limit; `None` if other waiters were ahead.
     TimedOut { limit: Option<String> },
-    /// It would wait for ever.
+    /// It would wait forever.
     Never,
     /// It could not be decided.
     Failed { kind: &'static str, why: String },
 }
 
-/// What came of all calls.
+/// The outcomes of all calls.
 #[derive(Default)]
 pub(super) struct SimTally {
-    /// Of all of them.
+    /// Of all calls.
     pub(super) all: SimCounts,
     /// By the number of the entity.
     pub(super) entities: Vec<SimCounts>,
-    /// How many each limit refused.
+    /// How many each limit denied.
     pub(super) limits: HashMap<String, u64>,
     /// By hour.
     pub(super) hours: BTreeMap<u64, SimCounts>,
     /// How many could not be decided, by reason, with the first of them.
     pub(super) failures: BTreeMap<&'static str, SimFailure>,
-    /// The longest waits, at most so many.
+    /// The longest waits, at most `worst_max`.
     worst: BinaryHeap<Reverse<Wait>>,
     worst_max: usize,
     /// The waits of all that waited and were admitted, in microseconds.
     pub(super) waits: Vec<u64>,
     pub(super) first: Option<Tick>,
     pub(super) last: Option<Tick>,
-    /// Calls that came before the one of the line before.
+    /// Calls with an earlier time than the line before.
     pub(super) out_of_order: u64,
-    /// Calls that asked for more than a limit can ever give.
+    /// Calls that asked for more than the capacity of a limit.
     pub(super) impossible: u64,
-    /// Calls that waited for too long, or would for ever.
+    /// Calls that timed out, or would wait forever.
     pub(super) timed_out: u64,
-    /// Calls whose use did not fit their limits.
+    /// Calls whose usage could not be settled.
     pub(super) unsettled: u64,
 }
 
-/// Calls and what came of them.
+/// Counts of calls by outcome.
 #[derive(Clone, Copy, Default)]
 pub(super) struct SimCounts {
     pub(super) calls: u64,
@@ -72,7 +72,7 @@ pub(super) struct SimFailure {
     pub(super) why: String,
 }
 
-/// How long a call waited, or would have had to.
+/// How long a call waited, or would have waited.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Wait {
     pub(super) wait: Span,
@@ -84,18 +84,18 @@ pub(super) struct Wait {
 }
 
 impl SimTally {
-    /// One that lists so many of the longest waits.
+    /// Creates a tally that lists the `worst_max` longest waits.
     pub(super) fn new(worst_max: usize) -> SimTally {
         SimTally { worst_max, ..SimTally::default() }
     }
 
-    /// A call is made.
+    /// Records the time of a call.
     pub(super) fn arrived(&mut self, call: &SimCall) {
         self.first.get_or_insert(call.at);
         self.last = Some(call.at);
     }
 
-    /// Counts what came of a call.
+    /// Counts the outcome of a call.
     pub(super) fn came_of(&mut self, call: &SimCall, outcome: &SimOutcome) {
         self.count(call, outcome);
         match outcome {
@@ -104,7 +104,7 @@ impl SimTally {
                 self.waits.push(wait.as_micros());
                 self.note_wait(call, None, *wait);
             }
-            SimOutcome::Refused { limit, wait } => {
+            SimOutcome::Denied { limit, wait } => {
                 self.note_limit(limit);
                 if let Some(wait) = wait {
                     self.note_wait(call, Some(limit), *wait);
@@ -115,7 +115,9 @@ impl SimTally {
                 self.impossible += 1;
             }
             SimOutcome::TimedOut { limit } => {
-                limit.iter().for_each(|limit| self.note_limit(limit));
+                if let Some(limit) = limit {
+                    self.note_limit(limit);
+                }
                 self.timed_out += 1;
             }
             SimOutcome::Never => self.timed_out += 1,
@@ -126,7 +128,7 @@ impl SimTally {
         }
     }
 
-    /// The longest waits, longest first.
+    /// Returns the longest waits, longest first.
     pub(super) fn worst(&self) -> Vec<&Wait> {
         let mut worst: Vec<&Wait> = self.worst.iter().map(|Reverse(wait)| wait).collect();
         worst.sort_by(|one, two| two.cmp(one));
@@ -178,7 +180,7 @@ impl SimTally {
     }
 }
 
-/// When an hour of the tally begins.
+/// Returns the start of an hour of the tally.
 pub(super) fn hour_start(hour: u64) -> Tick {
     Tick::from_micros(hour * HOUR)
 }

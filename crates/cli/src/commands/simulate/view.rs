@@ -1,4 +1,4 @@
-//! What came of a replay, for people and programs.
+//! The results of a replay as JSON and as text.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -12,7 +12,7 @@ use crate::args::SimulateArgs;
 use crate::duration_text::roughly;
 use crate::output::{Answer, Chart, TableCell, TextPage, TextTable, counted, grouped, style};
 
-/// A chart of more hours than this says nothing.
+/// No chart is drawn for more hours than this.
 const HOURS_MAX: u64 = 100_000;
 
 #[derive(Serialize)]
@@ -41,7 +41,7 @@ pub(super) struct SimulateAnswer {
     hours: Vec<(u64, u64)>,
 }
 
-/// How long the calls waited that did and were admitted.
+/// The waits of admitted calls.
 #[derive(Serialize)]
 struct WaitsView {
     waited: usize,
@@ -116,7 +116,7 @@ impl SimulateAnswer {
             waits: args.wait.then(|| WaitsView::of(&tally.waits)),
             by_limit: tally.limits.iter().map(|(name, count)| (name.clone(), *count)).collect(),
             entities: tally.entities.iter().filter(|counts| counts.calls > 0).count(),
-            by_entity: most_refused(replayed, args.max),
+            by_entity: most_denied(replayed, args.max),
             by_hour: tally.hours.iter().map(hour).collect(),
             worst_waits: tally.worst().into_iter().map(|wait| WaitView::of(wait, replayed)).collect(),
             failures: failures(tally),
@@ -143,41 +143,45 @@ impl SimulateAnswer {
         row("calls", calls.into());
         row("admitted", TableCell::styled(self.share(self.admitted), style::GOOD));
         let bad = if self.refused > 0 { style::BAD } else { style::GOOD };
-        row("refused", TableCell::styled(self.share(self.refused), bad));
+        row("denied", TableCell::styled(self.share(self.refused), bad));
         if self.impossible > 0 {
-            row("", format!("{} of them ask for more than can ever fit", grouped(self.impossible)).into());
+            row("", format!("{} of them ask for more than the capacity", grouped(self.impossible)).into());
         }
         if self.timed_out > 0 {
-            row("", format!("{} of them waited in vain", grouped(self.timed_out)).into());
+            row("", format!("{} of them timed out", grouped(self.timed_out)).into());
         }
         if let Some(waits) = &self.waits {
             row("waited", waits.text(self.calls).into());
         }
         for FailureView { kind, calls, first_line, first } in &self.failures {
             let reason = reason(kind);
-            let text = format!("{} {reason}; the first in line {first_line}: {first}", grouped(calls));
+            let text = format!("{} {reason}; first in line {first_line}: {first}", grouped(calls));
             row("failed", TableCell::styled(text, style::WARN));
         }
         if self.malformed > 0 {
-            row("no calls", TableCell::styled(counted_lines(self.malformed), style::WARN));
+            row("invalid", TableCell::styled(counted_lines(self.malformed), style::WARN));
         }
         if self.out_of_order > 0 {
-            row("too late", format!("{} before the line before", counted_lines(self.out_of_order)).into());
+            row("out of order", format!("{} with an earlier time", counted_lines(self.out_of_order)).into());
         }
         page.table(&table);
     }
 
-    fn refusals(&self, page: &mut TextPage) {
-        page.heading("Refused by limit");
-        let mut table = TextTable::new(["LIMIT", "REFUSED"]).right(1);
+    fn denials(&self, page: &mut TextPage) {
+        page.heading("Denied by limit");
+        let mut table = TextTable::new(["LIMIT", "DENIED"]).right(1);
         let mut limits: Vec<(&String, &u64)> = self.by_limit.iter().collect();
         limits.sort_by_key(|(name, count)| (std::cmp::Reverse(**count), *name));
-        limits.iter().for_each(|(name, count)| table.row([TableCell::name(name), grouped(count).into()]));
-        page.table_or_line(&table, "by none: they waited in vain");
-        page.heading("Refused by entity");
-        let mut table = TextTable::new(["ENTITY", "CALLS", "REFUSED", "SHARE"]).right(1).right(2).right(3);
-        for SimEntityView { entity, calls, refused, .. } in self.by_entity.iter().filter(|it| it.refused > 0)
-        {
+        for (name, count) in limits {
+            table.row([TableCell::name(name), grouped(count).into()]);
+        }
+        page.table_or_line(&table, "none: all timed out behind other waiters");
+        page.heading("Denied by entity");
+        let mut table = TextTable::new(["ENTITY", "CALLS", "DENIED", "SHARE"]).right(1).right(2).right(3);
+        for SimEntityView { entity, calls, refused, .. } in &self.by_entity {
+            if *refused == 0 {
+                continue;
+            }
             let share = format!("{:.1}%", *refused as f64 * 100.0 / (*calls).max(1) as f64);
             table.row([
                 TableCell::name(entity),
@@ -199,7 +203,7 @@ impl SimulateAnswer {
         let values: Vec<i64> = (*first..=*last).map(value).collect();
         let label = |hour: u64| iso(hour_start(hour)).get(5..16).unwrap_or_default().replace('T', " ");
         let labels: Vec<String> = (*first..=*last).map(label).collect();
-        page.heading("Refused by hour, UTC");
+        page.heading("Denied by hour, UTC");
         Chart { values: &values, labels: &labels, unit: "hour", counted_in: None }.render(page);
     }
 
@@ -207,7 +211,7 @@ impl SimulateAnswer {
         if self.worst_waits.is_empty() {
             return;
         }
-        page.heading(if self.wait { "Longest waits" } else { "Longest waits until it would have passed" });
+        page.heading(if self.wait { "Longest waits" } else { "Longest waits until admission" });
         let mut table = TextTable::new(["WAIT", "ENTITY", "RESOURCE", "LIMIT", "TIME", "LINE"])
             .right(0)
             .right(5)
@@ -230,7 +234,7 @@ impl Answer for SimulateAnswer {
     fn text(&self, page: &mut TextPage) {
         self.summary(page);
         if self.refused > 0 {
-            self.refusals(page);
+            self.denials(page);
             self.chart(page);
         }
         self.worst(page);
@@ -281,7 +285,7 @@ impl WaitView {
     }
 }
 
-fn most_refused(replayed: &Replayed, max: usize) -> Vec<SimEntityView> {
+fn most_denied(replayed: &Replayed, max: usize) -> Vec<SimEntityView> {
     let counts = &replayed.tally.entities;
     let mut entities: Vec<(&str, &SimCounts)> =
         (0..).zip(counts).map(|(number, counts)| (replayed.entities.name(number), counts)).collect();
@@ -306,10 +310,10 @@ fn failures(tally: &SimTally) -> Vec<FailureView> {
 
 fn reason(kind: &str) -> &'static str {
     match kind {
-        "no_limits" => "without any limits",
-        "empty_demand" => "that ask for nothing that is limited",
-        "bad_demand" => "whose demand does not fit",
-        "bad_name" => "with a name that is not valid",
+        "no_limits" => "without limits",
+        "empty_demand" => "with no amount of any limit",
+        "bad_demand" => "with an invalid demand",
+        "bad_name" => "with an invalid name",
         _ => "for other reasons",
     }
 }

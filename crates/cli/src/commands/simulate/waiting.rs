@@ -1,5 +1,5 @@
-//! The waiters of a replay. They wait as they would elsewhere, in the limiter's own queues, on a manual clock: so this
-//! module does not decide whose turn it is.
+//! The waiters of a replay. They wait in the limiter's own queues, on a manual clock, so this module does not decide their
+//! order.
 
 use std::collections::{BTreeSet, HashMap};
 use std::future::Future;
@@ -12,13 +12,13 @@ use tollgate::limiter::{LimiterError, LimiterLease};
 
 use super::replay::SimCall;
 
-/// What becomes of a call, sooner or later.
-pub(super) type SimTurn = Pin<Box<dyn Future<Output = SimAnswer>>>;
+/// The future of a call that waits.
+pub(super) type SimAcquire = Pin<Box<dyn Future<Output = SimResult>>>;
 
-/// What became of a call.
-type SimAnswer = Result<LimiterLease<'static>, LimiterError>;
+/// The result of a call.
+type SimResult = Result<LimiterLease<'static>, LimiterError>;
 
-/// The waiters, by the order in which they came.
+/// The waiters, by the order of their arrival.
 #[derive(Default)]
 pub(super) struct Waiters {
     waiting: HashMap<u64, SimWaiter, RandomState>,
@@ -28,7 +28,7 @@ pub(super) struct Waiters {
 
 struct SimWaiter {
     call: SimCall,
-    turn: SimTurn,
+    acquire: SimAcquire,
     waker: Waker,
 }
 
@@ -36,7 +36,7 @@ struct SimWaiter {
 #[derive(Default)]
 struct Woken(Mutex<BTreeSet<u64>>);
 
-/// What wakes one of them.
+/// The waker of a waiter.
 struct SimWaker {
     number: u64,
     woken: Arc<Woken>,
@@ -44,26 +44,27 @@ struct SimWaker {
 
 impl Waiters {
     /// Adds a waiter, which is to be polled at once.
-    pub(super) fn enter(&mut self, call: SimCall, turn: SimTurn) {
+    pub(super) fn enter(&mut self, call: SimCall, acquire: SimAcquire) {
         self.count += 1;
         let waker = Waker::from(Arc::new(SimWaker { number: self.count, woken: Arc::clone(&self.woken) }));
         waker.wake_by_ref();
-        self.waiting.insert(self.count, SimWaiter { call, turn, waker });
+        self.waiting.insert(self.count, SimWaiter { call, acquire, waker });
     }
 
-    /// Returns a call whose turn has come, if there is one now. The waiter that came first is polled first.
-    pub(super) fn next(&mut self) -> Option<(SimCall, SimAnswer)> {
+    /// Returns a call that has a result, if there is one now. Waiters are polled in the order of their arrival.
+    pub(super) fn next(&mut self) -> Option<(SimCall, SimResult)> {
         loop {
             let number = self.woken.pop()?;
-            // A waiter that has gone may be woken all the same.
+            // A waiter that was removed may still be woken.
             let Some(waiter) = self.waiting.get_mut(&number) else { continue };
-            if let Poll::Ready(answer) = waiter.turn.as_mut().poll(&mut Context::from_waker(&waiter.waker)) {
-                return self.waiting.remove(&number).map(|waiter| (waiter.call, answer));
+            let polled = waiter.acquire.as_mut().poll(&mut Context::from_waker(&waiter.waker));
+            if let Poll::Ready(result) = polled {
+                return self.waiting.remove(&number).map(|waiter| (waiter.call, result));
             }
         }
     }
 
-    /// Returns the calls whose turn has not come.
+    /// Returns the calls that still wait.
     pub(super) fn into_calls(self) -> impl Iterator<Item = SimCall> {
         self.waiting.into_values().map(|waiter| waiter.call)
     }

@@ -1,4 +1,4 @@
-//! Whether everything in the store is as it should be.
+//! `tollgate check`: finds problems in the store.
 
 use anyhow::Result;
 use serde::Serialize;
@@ -9,10 +9,10 @@ use crate::exit::Exit;
 use crate::output::{Answer, Output, TableCell, TextPage, TextTable, grouped, style};
 use crate::store::{StoreDamage, damages};
 
-/// Looks at everything. Something wrong is an answer with the exit code of a failure.
+/// Checks the whole store. Problems are an output with the exit code of a failure.
 pub(in crate::commands) fn check(context: &Context) -> Result<Output> {
-    context.must_be_there()?;
-    let registry = context.registry_if_there()?;
+    context.require_store()?;
+    let registry = context.existing_registry()?;
     let schema_version = registry.version().wait()?.schema_version;
     let mut problems: Vec<Problem> = damages(&context.settings)?.into_iter().map(Problem::from).collect();
     let (inspection, compatible) = match registry.inspect().wait() {
@@ -46,7 +46,7 @@ struct CheckAnswer {
     problems: Vec<Problem>,
 }
 
-/// Something that is wrong with a record.
+/// A problem with a record.
 #[derive(Serialize)]
 pub(super) struct Problem {
     namespace: Option<String>,
@@ -79,8 +79,8 @@ impl From<Finding> for Problem {
 
 impl Answer for CheckAnswer {
     fn text(&self, page: &mut TextPage) {
-        let verdict = match self.problems.len() {
-            0 => TableCell::styled("everything is as it should be", style::GOOD),
+        let result = match self.problems.len() {
+            0 => TableCell::styled("ok", style::GOOD),
             1 => TableCell::styled("1 problem", style::BAD),
             count => TableCell::styled(format!("{} problems", grouped(count)), style::BAD),
         };
@@ -88,7 +88,7 @@ impl Answer for CheckAnswer {
             ("store", TableCell::name(&self.store)),
             ("schema", (&self.schema_version).into()),
             ("records", grouped(self.records).into()),
-            ("verdict", verdict),
+            ("result", result),
         ]);
         if self.problems.is_empty() {
             return;
@@ -98,7 +98,7 @@ impl Answer for CheckAnswer {
     }
 }
 
-/// All of them, each in a row.
+/// Returns a table of problems.
 pub(super) fn table_of(problems: &[Problem]) -> TextTable {
     let mut table = TextTable::new(["NAMESPACE", "WHAT", "PROBLEM"]).wrap(2).hide_empty(0);
     for Problem { namespace, what, problem } in problems {

@@ -1,4 +1,4 @@
-//! The store itself: whether it answers, what is in it, and whether that is as it should be.
+//! Commands for the store itself: `status`, `version`, `check` and `upgrade`.
 
 mod check;
 mod status;

@@ -1,4 +1,4 @@
-//! Whether the store answers, how fast, and what is in it.
+//! `tollgate status`.
 
 use std::time::Duration;
 
@@ -15,7 +15,7 @@ use crate::output::{Answer, Output, TableCell, TextPage, TextTable, grouped, sty
 use crate::settings::redacted;
 use crate::views::{CountsView, NamespaceView};
 
-/// Shows the store. One that cannot be used is an answer, too, with an exit code that says so.
+/// Shows the store. An unavailable store is an output, too, with its exit code.
 pub(in crate::commands) fn status(context: &Context) -> Result<Output> {
     let store = context.settings.store()?.value.to_string();
     match found(context) {
@@ -24,7 +24,7 @@ pub(in crate::commands) fn status(context: &Context) -> Result<Output> {
         }
         Err(error) => {
             let exit = Exit::of(&error);
-            // Records of another version are an answer, too.
+            // A store with records of another version is reachable.
             let reachable = exit != Exit::UNAVAILABLE;
             let error = Some(redacted(&format!("{error:#}")).into_owned());
             Ok(Output::new(StatusAnswer { store, reachable, error, found: None }).with_exit(exit))
@@ -33,11 +33,11 @@ pub(in crate::commands) fn status(context: &Context) -> Result<Output> {
 }
 
 fn found(context: &Context) -> Result<StatusFound> {
-    context.must_be_there()?;
+    context.require_store()?;
     let store = context.store()?;
-    let registry = context.registry_if_there()?;
+    let registry = context.existing_registry()?;
     let VersionRecord { schema_version, client_min_version, .. } = registry.version().wait()?;
-    // The second time there is nothing to set up, so that this is what a call costs.
+    // The second call has nothing to set up, so it shows the latency of a call.
     let before = store.clock().now();
     registry.version().wait()?;
     let latency = store.clock().now().since(before);
@@ -45,7 +45,7 @@ fn found(context: &Context) -> Result<StatusFound> {
     let mut namespaces = Vec::new();
     for namespace in registry.list().wait()? {
         let counts = registry.open(&namespace.name).wait()?.counts().wait()?;
-        namespaces.push(Inhabited { namespace: namespace.into(), counts: counts.into() });
+        namespaces.push(NamespaceCounts { namespace: namespace.into(), counts: counts.into() });
     }
     Ok(StatusFound {
         latency_us: latency.as_micros(),
@@ -72,12 +72,12 @@ struct StatusFound {
     clock_ahead_us: u64,
     schema_version: String,
     client_min_version: String,
-    namespaces: Vec<Inhabited>,
+    namespaces: Vec<NamespaceCounts>,
     deleted_namespaces: usize,
 }
 
 #[derive(Serialize)]
-struct Inhabited {
+struct NamespaceCounts {
     #[serde(flatten)]
     namespace: NamespaceView,
     counts: CountsView,
@@ -123,7 +123,7 @@ impl StatusFound {
     fn table(&self) -> TextTable {
         let headings = ["NAMESPACE", "ENTITIES", "LIMITS", "DISABLED", "BUCKETS", "USAGE", "EVENTS"];
         let mut table = (1..headings.len()).fold(TextTable::new(headings), TextTable::right);
-        for Inhabited { namespace, counts } in &self.namespaces {
+        for NamespaceCounts { namespace, counts } in &self.namespaces {
             let CountsView { entities, disabled, buckets, usage_records, audit_events, .. } = counts;
             let [entities, limits, disabled, buckets, usage, events] =
                 [entities, &counts.limits(), disabled, buckets, usage_records, audit_events]

@@ -1,4 +1,4 @@
-//! Bringing the records to the layout of this version.
+//! `tollgate upgrade`: migrates the records to the layout of this version.
 
 use anyhow::Result;
 use serde::Serialize;
@@ -13,7 +13,7 @@ use crate::views::action_label;
 
 /// Migrates the records.
 pub(in crate::commands) fn upgrade(context: &Context, args: &UpgradeArgs) -> Result<Output> {
-    context.must_be_there()?;
+    context.require_store()?;
     let registry = context.registry()?;
     let plan = registry.migration().wait()?;
     let lost = plan.as_ref().map(|plan| plan.lost.clone()).unwrap_or_default();
@@ -40,7 +40,7 @@ pub(in crate::commands) fn upgrade(context: &Context, args: &UpgradeArgs) -> Res
 fn question(plan: &MigrationPlan) -> String {
     let MigrationPlan { from, to, .. } = plan;
     format!(
-        "migrate from schema {from} to {to}, after which programs for {from} cannot use the store and there is no way back"
+        "migrate from schema {from} to {to}, which cannot be undone: programs for {from} cannot use the store afterwards"
     )
 }
 
@@ -51,7 +51,7 @@ struct UpgradeAnswer {
     refused: bool,
     unknown: Vec<Problem>,
     migrations: Vec<MigrationView>,
-    /// Of how many namespaces the secret was made.
+    /// The number of namespaces that got a secret.
     secrets: u64,
 }
 
@@ -72,26 +72,27 @@ impl From<Migrated> for MigrationView {
 impl Answer for UpgradeAnswer {
     fn text(&self, page: &mut TextPage) {
         if !self.unknown.is_empty() {
-            let things = counted(self.unknown.len(), "thing", "things");
-            page.line(format_args!("the records say {things} that this version has no form for:"));
+            let entries = counted(self.unknown.len(), "entry", "entries");
+            page.line(format_args!("{entries} of the records cannot be represented by this version:"));
             page.gap();
             page.table(&table_of(&self.unknown));
             page.gap();
         }
         if self.refused {
-            return page.line("nothing was changed; to go on without them, say --drop-unknown");
+            return page.line("nothing was changed; --drop-unknown drops them");
         }
         if self.migrations.is_empty() && self.secrets == 0 {
             return page.line(format_args!("nothing to do: the schema is {}", self.schema_version));
         }
         for MigrationView { from, to, records } in &self.migrations {
-            let deed = action_label(self.dry_run, "migrated", "migrate");
-            page.line(format_args!("{deed} from schema {from} to {to}: {} records", grouped(records)));
+            let action = action_label(self.dry_run, "migrated", "migrate");
+            page.line(format_args!("{action} from schema {from} to {to}: {} records", grouped(records)));
         }
         if self.secrets > 0 {
-            let (deed, secrets) = (action_label(self.dry_run, "made", "make"), grouped(self.secrets));
+            let action = action_label(self.dry_run, "created", "create");
+            let secrets = grouped(self.secrets);
             page.line(format_args!(
-                "{deed} secrets that seal tickets, for namespaces that had none: {secrets}"
+                "{action} secrets that seal tickets, for namespaces without one: {secrets}"
             ));
         }
     }

@@ -1,4 +1,4 @@
-//! The version of this program, and that of the records in the store.
+//! `tollgate version`: the version of this program and of the records in the store.
 
 use anyhow::Result;
 use serde::Serialize;
@@ -7,10 +7,10 @@ use tollgate::catalog::VersionRecord;
 use crate::context::Context;
 use crate::output::{Answer, Output, TableCell, TextPage, style};
 use crate::settings::redacted;
-use crate::store::is_there;
+use crate::store::exists;
 
-/// Shows versions. A store that is not there is not made for it, and one that cannot be used is no reason to keep quiet
-/// about this program.
+/// Shows versions. A missing store is not created, and an unavailable one does not prevent the version of this program from
+/// being shown.
 pub(in crate::commands) fn version(context: &Context) -> Result<Output> {
     let (record, error) = match record(context) {
         Ok(record) => (record, None),
@@ -26,16 +26,16 @@ pub(in crate::commands) fn version(context: &Context) -> Result<Output> {
 }
 
 fn record(context: &Context) -> Result<Option<VersionRecord>> {
-    match is_there(&context.settings)? {
-        true => Ok(Some(context.registry_if_there()?.version().wait()?)),
-        false => Ok(None),
+    if !exists(&context.settings)? {
+        return Ok(None);
     }
+    Ok(Some(context.existing_registry()?.version().wait()?))
 }
 
 #[derive(Serialize)]
 struct VersionAnswer {
     version: &'static str,
-    /// `null` if the settings say nothing that is one.
+    /// `null` if the settings have no valid store.
     store: Option<String>,
     schema_version: Option<String>,
     client_min_version: Option<String>,
@@ -50,7 +50,7 @@ impl Answer for VersionAnswer {
             (Some(schema), Some(client)) => {
                 format!("{schema}, for version {client} of this program or later")
             }
-            _ => "none, the store is not there yet".into(),
+            _ => "none, the store does not exist yet".into(),
         };
         let fields = [
             ("tollgate", TableCell::from(self.version)),

@@ -13,7 +13,7 @@ use crate::context::Context;
 use crate::exit::Exit;
 use crate::output::{Answer, TextPage, style};
 
-/// More often is only flicker, and work for the store.
+/// The minimum refresh interval: a shorter one would only load the store.
 const INTERVAL_MIN: Duration = Duration::from_millis(100);
 
 /// Watches a namespace.
@@ -27,13 +27,13 @@ pub(super) fn watch(context: &Context, catalog: &Catalog, args: &TopArgs) -> Res
     loop {
         let size = screen.size();
         let most = size.lines.min(args.max.unwrap_or(usize::MAX));
-        let look = NamespaceSnapshot::at(catalog, &args.sets.namespace, last.as_ref(), most)?;
-        let room = room(size, args.max, look.waiters.len(), look.sets.len());
-        let answer = TopAnswer::new(context, &look, room);
+        let snapshot = NamespaceSnapshot::at(catalog, &args.sets.namespace, last.as_ref(), most)?;
+        let room = room(size, args.max, snapshot.waiters.len(), snapshot.sets.len());
+        let answer = TopAnswer::new(context, &snapshot, room);
         let mut page = TextPage::new(size.columns);
         answer.text(&mut page);
         screen.show(&style::seen(&page.finish().0))?;
-        last = Some(look);
+        last = Some(snapshot);
         match screen.pause(args.interval.max(INTERVAL_MIN))? {
             Pause::Over => {}
             Pause::Quit => return Ok(Exit::OK),
@@ -42,16 +42,17 @@ pub(super) fn watch(context: &Context, catalog: &Catalog, args: &TopArgs) -> Res
     }
 }
 
-/// How many rows fit. Waiters and the limit sets get a third of the screen each at most, and no more than they need.
+/// Computes how many rows fit. Waiters and limit sets get at most a third of the screen each, and no more than they need.
 fn room(size: Size, max: Option<usize>, waiting: usize, sets: usize) -> RowRoom {
-    // A gap, the headings, and how many more there are.
+    // A gap, the headings, and the line about further rows.
     const AROUND: usize = 3;
     let most = (size.lines / 3).max(1);
-    let (waiters, sets) = (waiting.min(most), sets.min(most));
+    let waiters = waiting.min(most);
+    let sets = sets.min(most);
     let taken = |rows: usize| if rows == 0 { 0 } else { rows + AROUND };
     // The headline, a gap and the headings.
     let rows = size.lines.saturating_sub(3 + taken(waiters) + taken(sets)).max(1);
-    let [rows, waiters, sets] = [rows, waiters, sets].map(|it| it.min(max.unwrap_or(usize::MAX)));
+    let [rows, waiters, sets] = [rows, waiters, sets].map(|count| count.min(max.unwrap_or(usize::MAX)));
     RowRoom { rows, waiters, sets }
 }
 

@@ -1,12 +1,12 @@
-//! The busiest entities, what limits them, and who waits.
+//! `tollgate top`: the busiest entities, their tightest limits, and waiters.
 
-#[cfg(unix)]
-mod endings;
 #[cfg(unix)]
 mod live;
 #[cfg(unix)]
 mod screen;
 mod sets;
+#[cfg(unix)]
+mod signals;
 mod snapshot;
 mod view;
 mod waiting;
@@ -20,19 +20,19 @@ use crate::output::{Format, Output};
 use snapshot::NamespaceSnapshot;
 use view::{RowRoom, TopAnswer};
 
-/// How many rows are shown by default where there is no terminal.
+/// The default number of rows without a terminal.
 const ROWS: usize = 20;
 
-/// Watches a namespace, or looks once.
+/// Watches a namespace, or prints one snapshot.
 pub(super) fn run(context: &Context, args: TopArgs) -> Result<Output> {
     let catalog = context.catalog()?;
     if args.once || context.format == Format::Json || !can_watch() {
-        return look_once(context, &catalog, &args);
+        return print_once(context, &catalog, &args);
     }
     watch(context, &catalog, &args)
 }
 
-fn look_once(context: &Context, catalog: &Catalog, args: &TopArgs) -> Result<Output> {
+fn print_once(context: &Context, catalog: &Catalog, args: &TopArgs) -> Result<Output> {
     let max = args.max.unwrap_or(ROWS);
     let room = RowRoom { rows: max, waiters: max, sets: max };
     Ok(Output::new(TopAnswer::new(
@@ -42,7 +42,7 @@ fn look_once(context: &Context, catalog: &Catalog, args: &TopArgs) -> Result<Out
     )))
 }
 
-/// Whether there is a terminal that can be written over, and whose keys can be read.
+/// Returns whether there is a terminal that can be redrawn, and whose keys can be read.
 #[cfg(unix)]
 fn can_watch() -> bool {
     use std::io::{self, IsTerminal};
@@ -55,7 +55,7 @@ fn watch(context: &Context, catalog: &Catalog, args: &TopArgs) -> Result<Output>
     Ok(Output::silent(live::watch(context, catalog, args)?))
 }
 
-/// Keys and signals are those of Unix; elsewhere there is one look, which the user may repeat.
+/// Keys and signals need Unix; elsewhere there is one snapshot, which the user can repeat.
 #[cfg(not(unix))]
 fn can_watch() -> bool {
     false
@@ -63,5 +63,5 @@ fn can_watch() -> bool {
 
 #[cfg(not(unix))]
 fn watch(context: &Context, catalog: &Catalog, args: &TopArgs) -> Result<Output> {
-    look_once(context, catalog, args)
+    print_once(context, catalog, args)
 }

@@ -1,4 +1,4 @@
-//! The terminal, with keys that are read as they are pressed, given back however the command ends.
+//! The alternate screen with raw keys, restored however the command ends.
 
 use std::fs::File;
 use std::io::{self, Read, Write};
@@ -9,33 +9,33 @@ use anyhow::{Context as _, Result};
 use rustix::termios::{LocalModes, OptionalActions, SpecialCodeIndex, Termios, tcgetattr, tcsetattr};
 use terminal_size::{Height, Width};
 
-use super::endings::{Signalled, TopSignals};
+use super::signals::{Signalled, TopSignals};
 
-/// How long one look for a key takes: the unit of the terminal's own timeout.
-const LOOK: Duration = Duration::from_millis(100);
+/// The timeout of reading a key: the unit of the terminal's own timeout.
+const KEY_TIMEOUT: Duration = Duration::from_millis(100);
 
-/// q, Ctrl-C and Ctrl-D, where the terminal makes no signals of them.
+/// q, Ctrl-C and Ctrl-D, which the terminal does not turn into signals.
 const ENDS: [u8; 3] = [b'q', 0x03, 0x04];
 
 /// The size of a terminal that does not report it.
 const SIZE: Size = Size { columns: 80, lines: 24 };
 
-/// Another screen than the one that was there, with no cursor, on which lines that are too long are cut.
+/// Enters the alternate screen, hides the cursor and truncates long lines.
 const ENTER: &str = "\u{1b}[?1049h\u{1b}[?25l\u{1b}[?7l";
 
-/// All of that undone.
+/// Undoes [`ENTER`].
 const LEAVE: &str = "\u{1b}[?7h\u{1b}[?25h\u{1b}[?1049l";
 
-/// A screen of our own. The one that was there is back when this is gone.
+/// The alternate screen. Dropping it restores the terminal.
 pub(super) struct TopScreen {
     tty: File,
     before: Termios,
-    endings: TopSignals,
+    signals: TopSignals,
     /// The size that the last text was shown for.
     shown: Option<Size>,
 }
 
-/// How large the screen is.
+/// The size of the screen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Size {
     pub(super) columns: usize,
@@ -45,37 +45,37 @@ pub(super) struct Size {
 /// What ends a pause.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Pause {
-    /// Its time is over, or there is room for more or less: look again.
+    /// Its time is over, or the size has changed: refresh.
     Over,
     /// The user quits.
     Quit,
-    /// A signal wants the process to end.
+    /// A signal ends the process.
     Signalled(Signalled),
 }
 
 impl TopScreen {
-    /// Takes the terminal.
+    /// Enters the alternate screen.
     ///
     /// # Errors
     ///
-    /// There is no terminal, or it does not obey.
+    /// There is no terminal, or it cannot be configured.
     pub(super) fn open() -> Result<TopScreen> {
-        // Before anything is changed, so that no signal comes in between and leaves the change behind.
-        let endings = TopSignals::listen().context("signals cannot be heard")?;
+        // Before anything is changed, so that no signal leaves the terminal changed.
+        let signals = TopSignals::listen().context("signals cannot be handled")?;
         let tty = File::from(io::stdin().as_fd().try_clone_to_owned().context("no terminal")?);
-        let before = tcgetattr(&tty).context("the terminal cannot be asked")?;
+        let before = tcgetattr(&tty).context("the terminal attributes cannot be read")?;
         let mut keys = before.clone();
-        // Keys come at once, are not shown, and Ctrl-C is one of them.
+        // Keys are read at once and not echoed, and Ctrl-C is one of them.
         keys.local_modes -= LocalModes::ICANON | LocalModes::ECHO | LocalModes::ISIG;
         keys.special_codes[SpecialCodeIndex::VMIN] = 0;
         keys.special_codes[SpecialCodeIndex::VTIME] = 1;
-        tcsetattr(&tty, OptionalActions::Now, &keys).context("the terminal cannot be set")?;
-        let screen = TopScreen { tty, before, endings, shown: None };
+        tcsetattr(&tty, OptionalActions::Now, &keys).context("the terminal attributes cannot be set")?;
+        let screen = TopScreen { tty, before, signals, shown: None };
         io::stdout().write_all(ENTER.as_bytes())?;
         Ok(screen)
     }
 
-    /// How large it is now.
+    /// Returns the current size.
     pub(super) fn size(&self) -> Size {
         terminal_size::terminal_size_of(&self.tty).map_or(SIZE, |(Width(columns), Height(lines))| Size {
             columns: columns.into(),
@@ -83,7 +83,7 @@ impl TopScreen {
         })
     }
 
-    /// Shows a text in place of the one before: as many lines of it as there is room for.
+    /// Replaces the text on the screen: as many lines as fit.
     ///
     /// # Errors
     ///
@@ -92,7 +92,7 @@ impl TopScreen {
         let size = self.size();
         self.shown = Some(size);
         let lines: Vec<&str> = text.lines().take(size.lines).collect();
-        // Written over line by line, so that nothing flickers.
+        // Overwritten line by line, so that nothing flickers.
         let frame = format!("\u{1b}[H{}\u{1b}[K\u{1b}[J", lines.join("\u{1b}[K\n"));
         let mut stdout = io::stdout().lock();
         stdout.write_all(frame.as_bytes())?;
@@ -100,15 +100,15 @@ impl TopScreen {
         Ok(())
     }
 
-    /// Waits, and says what ended it. The terminal keeps the time: a look for a key takes that long without one.
+    /// Waits, and returns what ended the wait. The terminal keeps the time: reading a key times out without one.
     ///
     /// # Errors
     ///
     /// The terminal is gone.
     pub(super) fn pause(&mut self, time: Duration) -> Result<Pause> {
-        for _ in 0..(time.as_millis() / LOOK.as_millis()).max(1) {
+        for _ in 0..(time.as_millis() / KEY_TIMEOUT.as_millis()).max(1) {
             let key = self.key().context("the terminal cannot be read")?;
-            if let Some(signalled) = self.endings.heard() {
+            if let Some(signalled) = self.signals.received() {
                 return Ok(Pause::Signalled(signalled));
             }
             if key.is_some_and(|key| ENDS.contains(&key)) {
@@ -133,7 +133,7 @@ impl TopScreen {
 
 impl Drop for TopScreen {
     fn drop(&mut self) {
-        // Errors are ignored: a user who has gone needs no terminal.
+        // Errors are ignored: the terminal may be gone.
         let _ = io::stdout().write_all(LEAVE.as_bytes());
         let _ = io::stdout().flush();
         let _ = tcsetattr(&self.tty, OptionalActions::Now, &self.before);

@@ -1,4 +1,4 @@
-//! Limit sets, for people and programs.
+//! Limit sets as JSON and as text.
 
 use serde::Serialize;
 use tollgate::{StoredSet, Tick};
@@ -12,7 +12,7 @@ use crate::output::{TableCell, TextPage, TextTable, counted};
 #[derive(Serialize)]
 pub(super) struct SetView {
     name: String,
-    /// How long its cooldown lasts; `null` if none does.
+    /// How long its cooldown lasts; `null` without one.
     resumes_in_us: Option<u64>,
     tightest: Option<TightestView>,
 }

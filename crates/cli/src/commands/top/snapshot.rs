@@ -1,4 +1,4 @@
-//! How a namespace stands at one instant.
+//! The state of a namespace at one time.
 
 use crate::commands::set::all_sets;
 use anyhow::Result;
@@ -13,19 +13,19 @@ use tollgate::{Catalog, Status, StoredSet, StoredSets, Tick};
 /// Microseconds of an hour.
 const HOUR: u64 = 3_600_000_000;
 
-/// What was seen.
+/// The state of a namespace.
 pub(super) struct NamespaceSnapshot {
     pub(super) at: Tick,
     pub(super) hour: Tick,
-    /// How many used something in this hour, or have not everything left.
+    /// How many buckets were used in this hour, or are not full.
     pub(super) in_use: usize,
-    /// The busiest of them: by calls since the last look, then in this hour, then by how little is left.
+    /// The busiest buckets: by calls since the last snapshot, then in this hour, then by how little is left.
     pub(super) rows: Vec<TopRow>,
     /// The waiter that waits longest comes first.
     pub(super) waiters: Vec<WaiterRecord>,
     /// The limit sets that are not idle. They have a namespace of their own.
     pub(super) sets: Vec<StoredSet>,
-    /// How often each was admitted in this hour, by a hash of its names: all that the next look wants to know of it.
+    /// The calls of each bucket in this hour, by a hash of its names, for the next snapshot.
     calls: HashMap<u64, u64>,
 }
 
@@ -35,15 +35,15 @@ pub(super) struct TopRow {
     pub(super) resource: String,
     /// Calls that were admitted in this hour.
     pub(super) calls: u64,
-    /// How many more these are than at the last look.
+    /// How many more these are than in the last snapshot.
     pub(super) calls_change: Option<u64>,
     /// What was used in this hour.
     pub(super) used: BTreeMap<String, i64>,
-    /// How each limit stands; nothing if the bucket is full and forgotten.
+    /// The status of each limit; empty if the bucket was evicted because it is full.
     pub(super) limits: Vec<Status>,
 }
 
-/// How busy an entity and a resource are. The greatest comes first.
+/// The sort key of a bucket: the busiest is the greatest.
 #[derive(PartialEq, Eq, PartialOrd, Ord)]
 struct Busyness {
     change: Option<u64>,
@@ -54,7 +54,7 @@ struct Busyness {
 }
 
 impl NamespaceSnapshot {
-    /// Looks now, for so many of the busiest.
+    /// Takes a snapshot with the `most` busiest buckets.
     pub(super) fn at(
         catalog: &Catalog,
         sets_in: &str,
@@ -66,16 +66,17 @@ impl NamespaceSnapshot {
         let waiters = catalog.waiters().wait()?;
         let mut sets = all_sets(&StoredSets::new(Arc::clone(catalog.backend())).namespace(sets_in))?;
         sets.retain(|set| !set.is_idle());
-        let mut look =
+        let mut snapshot =
             NamespaceSnapshot { at, hour, in_use: 0, rows: Vec::new(), waiters, sets, calls: HashMap::new() };
         let last = last.filter(|last| last.hour == hour);
-        look.add_active(catalog, last, most)?;
-        Ok(look)
+        snapshot.add_active(catalog, last, most)?;
+        Ok(snapshot)
     }
 
-    /// Passes all buckets once and keeps the busiest.
+    /// Reads all buckets once and collects the busiest.
     fn add_active(&mut self, catalog: &Catalog, last: Option<&NamespaceSnapshot>, most: usize) -> Result<()> {
-        let (mut busiest, mut after) = (BinaryHeap::new(), None);
+        let mut busiest = BinaryHeap::new();
+        let mut after = None;
         loop {
             let page = catalog.backend().activity(catalog.namespace_id(), Scope::All, after).wait()?;
             for Activity { entity, resource, hour, in_use, .. } in page.items {
@@ -101,18 +102,18 @@ impl NamespaceSnapshot {
         Ok(())
     }
 
-    /// Notes how many calls there were in this hour, and answers how many more these are than at the last look.
+    /// Records the calls of a bucket in this hour, and returns how many more these are than in the last snapshot.
     fn note(&mut self, last: Option<&NamespaceSnapshot>, names: (&str, &str), calls: u64) -> Option<u64> {
         let mut hasher = DefaultHasher::new();
         names.hash(&mut hasher);
-        let place = hasher.finish();
-        self.calls.insert(place, calls);
-        last.map(|last| calls.saturating_sub(last.calls.get(&place).copied().unwrap_or(0)))
+        let hash = hasher.finish();
+        self.calls.insert(hash, calls);
+        last.map(|last| calls.saturating_sub(last.calls.get(&hash).copied().unwrap_or(0)))
     }
 }
 
 impl TopRow {
-    /// Reads all there is to know of one that is shown.
+    /// Reads the details of a bucket that is shown.
     fn read(catalog: &Catalog, hour: Tick, busy: Busyness) -> Result<TopRow> {
         let Busyness { change, calls, names: Reverse((entity, resource)), .. } = busy;
         let scope = Scope::Bucket(&entity, &resource);
@@ -124,12 +125,12 @@ impl TopRow {
         Ok(TopRow { calls, calls_change: change, used, limits, entity, resource })
     }
 
-    /// The limit of which the smallest share is left, and how much of it is in use, from 0 to 1.
+    /// Returns the limit of which the smallest share is left, and how much of it is in use, from 0 to 1.
     pub(super) fn tightest(&self) -> Option<(&Status, f64)> {
         tightest(&self.limits)
     }
 
-    /// What is held of resources, by limit: how many of how many.
+    /// Returns what is held of concurrency limits: the limit, how many, and the capacity.
     pub(super) fn held(&self) -> impl Iterator<Item = (&str, u64, u64)> {
         let resources = self.limits.iter().filter(|status| status.limit().is_resource());
         resources.filter_map(|status| {
@@ -142,14 +143,14 @@ impl TopRow {
     }
 }
 
-/// The limit of which the smallest share is left, and how much of it is in use, from 0 to 1.
+/// Returns the limit of which the smallest share is left, and how much of it is in use, from 0 to 1.
 pub(super) fn tightest(limits: &[Status]) -> Option<(&Status, f64)> {
     let bounded = limits.iter().filter(|status| !status.limit().is_unbounded());
     let shares = bounded.map(|status| (status, share_used(status)));
     shares.max_by(|(_, one), (_, two)| one.total_cmp(two))
 }
 
-/// The share that is in use. What is used is subtracted as a whole number, so that a fifth is 0.2 and not a hair less.
+/// Returns the share that is in use. The subtraction is exact, so that a fifth is 0.2 and not slightly less.
 fn share_used(status: &Status) -> f64 {
     let capacity = status.limit().capacity().max(1);
     let used = i128::from(capacity) - i128::from(status.available());
@@ -161,7 +162,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_share_is_the_number_that_people_would_write() {
+    fn a_share_has_no_rounding_error() {
         for (used, share) in [(0, "0.0"), (1, "0.1"), (2, "0.2"), (3, "0.3"), (7, "0.7"), (10, "1.0")] {
             let limit = tollgate::Limit::per_minute("rpm", 10);
             let set = tollgate::LimitSet::new([limit]).unwrap();

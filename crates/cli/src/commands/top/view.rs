@@ -1,4 +1,4 @@
-//! What was seen, for people and programs.
+//! A snapshot as JSON and as text.
 
 use std::collections::BTreeMap;
 
@@ -14,10 +14,10 @@ use crate::limit_text;
 use crate::output::style::{self, paint};
 use crate::output::{Answer, TableCell, TextPage, TextTable, grouped};
 
-/// How many columns a bar has.
+/// The width of a bar.
 const BAR: usize = 8;
 
-/// From this share of a limit on it wants a look.
+/// The used share of a limit from which it is highlighted.
 const NEARLY: f64 = 0.8;
 
 #[derive(Serialize)]
@@ -33,7 +33,7 @@ pub(super) struct TopAnswer {
     room: RowRoom,
 }
 
-/// How many rows there is room for.
+/// The maximum number of rows of each table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct RowRoom {
     /// Of entities.
@@ -69,16 +69,16 @@ pub(super) struct TightestView {
 }
 
 impl TopAnswer {
-    /// As many of the busiest as there is room for.
-    pub(super) fn new(context: &Context, look: &NamespaceSnapshot, room: RowRoom) -> TopAnswer {
+    /// Returns the output with as many rows as fit.
+    pub(super) fn new(context: &Context, snapshot: &NamespaceSnapshot, room: RowRoom) -> TopAnswer {
         TopAnswer {
             namespace: context.settings.namespace.value.clone(),
-            at: iso(look.at),
-            hour: iso(look.hour),
-            in_use: look.in_use,
-            rows: look.rows.iter().take(room.rows).map(TopRowView::of).collect(),
-            waiting: look.waiters.iter().map(|waiter| WaiterView::of(waiter, look.at)).collect(),
-            sets: look.sets.iter().map(|set| SetView::of(set, look.at)).collect(),
+            at: iso(snapshot.at),
+            hour: iso(snapshot.hour),
+            in_use: snapshot.in_use,
+            rows: snapshot.rows.iter().take(room.rows).map(TopRowView::of).collect(),
+            waiting: snapshot.waiters.iter().map(|waiter| WaiterView::of(waiter, snapshot.at)).collect(),
+            sets: snapshot.sets.iter().map(|set| SetView::of(set, snapshot.at)).collect(),
             room,
         }
     }
@@ -105,7 +105,8 @@ impl TopRowView {
         let change = self.calls_change.filter(|change| *change > 0);
         let change = change.map(|change| format!("+{}", grouped(change))).unwrap_or_default();
         let [limit, left, bar] = TightestView::cells(self.tightest.as_ref());
-        let (entity, resource) = (TableCell::name(&self.entity), TableCell::from(&self.resource));
+        let entity = TableCell::name(&self.entity);
+        let resource = TableCell::from(&self.resource);
         let held = TableCell::from(&self.held_text);
         [entity, resource, grouped(self.calls).into(), change.into(), limit, left, bar, held]
     }
@@ -113,7 +114,8 @@ impl TopRowView {
 
 impl TightestView {
     pub(super) fn of(status: &Status, share_used: f64) -> TightestView {
-        let (limit, available) = (status.limit(), status.available());
+        let limit = status.limit();
+        let available = status.available();
         let sign = if available < 0 { "-" } else { "" };
         let shown = |amount: u64| grouped(limit_text::amount(limit, amount));
         TightestView {
@@ -125,22 +127,24 @@ impl TightestView {
         }
     }
 
-    /// The limit, what is left of it, and a bar; everything is left where no limit is bounded.
+    /// Returns the limit, what is left of it, and a bar; `all` is left if every limit is unbounded.
     pub(super) fn cells(tightest: Option<&TightestView>) -> [TableCell; 3] {
-        let Some(it) = tightest else { return [TableCell::from(""), "all".into(), "".into()] };
-        let style = match it.share_used {
+        let Some(tightest) = tightest else { return [TableCell::from(""), "all".into(), "".into()] };
+        let style = match tightest.share_used {
             share if share >= 1.0 => style::BAD,
             share if share >= NEARLY => style::WARN,
             _ => style::GOOD,
         };
-        [TableCell::from(&it.limit), (&it.left).into(), TableCell::styled(bar(it.share_used), style)]
+        let bar = TableCell::styled(bar(tightest.share_used), style);
+        [TableCell::from(&tightest.limit), (&tightest.left).into(), bar]
     }
 }
 
 impl Answer for TopAnswer {
     fn text(&self, page: &mut TextPage) {
-        let (name, in_use, wait) =
-            (paint(style::NAME, &self.namespace), grouped(self.in_use), grouped(self.waiting.len()));
+        let name = paint(style::NAME, &self.namespace);
+        let in_use = grouped(self.in_use);
+        let wait = grouped(self.waiting.len());
         page.line(format_args!("namespace {name}, {in_use} in use, {wait} waiting, {}", self.at));
         page.gap();
         let mut table =
@@ -153,14 +157,16 @@ impl Answer for TopAnswer {
                 .wrap(7)
                 .shorten(0)
                 .shorten(1);
-        self.rows.iter().for_each(|row| table.row(row.cells()));
+        for row in &self.rows {
+            table.row(row.cells());
+        }
         page.table_or_line(&table, "no calls in this hour");
         waiting_text(&self.waiting, self.room.waiters, page);
         sets_text(&self.sets, self.room.sets, page);
     }
 }
 
-/// A share as a bar, in eighths of a column.
+/// Draws a share as a bar, in eighths of a column.
 fn bar(share: f64) -> String {
     const EIGHTHS: [char; 8] = [' ', '▏', '▎', '▍', '▌', '▋', '▊', '▉'];
     let eighths = (share.clamp(0.0, 1.0) * (BAR * 8) as f64).round() as usize;

@@ -1,4 +1,4 @@
-//! Waiters, for people and programs.
+//! Waiters as JSON and as text.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -12,7 +12,7 @@ use crate::duration_text;
 use crate::output::{TableCell, TextPage, TextTable, counted, grouped, style};
 use crate::views::micros;
 
-/// From this on a wait wants a look.
+/// The wait from which it is highlighted.
 const LONG: Duration = Duration::from_secs(60);
 
 /// A waiter.
@@ -46,15 +46,17 @@ impl WaiterView {
         }
     }
 
-    /// What it wants of its resource, and of which others as well: `rpm 1, tpm 500, and of embeddings rpm 2`.
+    /// Formats its demand for its resource and others: `rpm 1, tpm 500, and of embeddings rpm 2`.
     fn wants(&self) -> String {
         let amounts = |amounts: &BTreeMap<String, u64>| {
             let each = amounts.iter().map(|(limit, amount)| format!("{limit} {}", grouped(amount)));
             each.collect::<Vec<_>>().join(", ")
         };
-        let also = self.also.iter().map(|(resource, wanted)| match wanted.is_empty() {
-            true => format!("and of {resource}"),
-            false => format!("and of {resource} {}", amounts(wanted)),
+        let also = self.also.iter().map(|(resource, wanted)| {
+            if wanted.is_empty() {
+                return format!("and of {resource}");
+            }
+            format!("and of {resource} {}", amounts(wanted))
         });
         let own = Some(amounts(&self.demand)).filter(|own| !own.is_empty());
         own.into_iter().chain(also).collect::<Vec<_>>().join(", ")
@@ -86,7 +88,9 @@ pub(super) fn waiting_text(waiting: &[WaiterView], max: usize, page: &mut TextPa
         .wrap(4)
         .shorten(0)
         .shorten(1);
-    waiting.iter().take(max).for_each(|waiter| table.row(waiter.cells()));
+    for waiter in waiting.iter().take(max) {
+        table.row(waiter.cells());
+    }
     page.table(&table);
     if waiting.len() > max {
         page.line(format_args!("and {} more", counted(waiting.len() - max, "waiter", "waiters")));
@@ -98,7 +102,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_wanted_names_every_resource() {
+    fn a_demand_names_every_resource() {
         let mut waiter = WaiterRecord::new("a", "gpt-4", Tick::ZERO, 1, "host");
         let wants = |waiter: &WaiterRecord| WaiterView::of(waiter, Tick::ZERO).wants();
         assert_eq!(wants(&waiter), "");

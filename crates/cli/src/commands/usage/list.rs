@@ -1,4 +1,4 @@
-//! What was used in each window.
+//! `tollgate usage list`: the usage of each window.
 
 use std::collections::BTreeMap;
 
@@ -18,7 +18,8 @@ pub(super) fn list(context: &Context, args: &UsageListArgs) -> Result<Output> {
     let catalog = context.catalog()?;
     let query = args.selection.query(catalog.backend().clock().now());
     let mut request = args.page.request();
-    let (mut rows, max) = (Vec::new(), usize::from(args.page.max));
+    let mut rows = Vec::new();
+    let max = usize::from(args.page.max);
     // A page may be short even if more follow.
     let next = loop {
         request.limit = max - rows.len();
@@ -59,7 +60,7 @@ struct UsageRowView {
     resource: String,
     calls: u64,
     used: BTreeMap<String, i64>,
-    /// How much of that is of calls that children made.
+    /// The part of it that calls of children used.
     of_children: ChildrenView,
     #[serde(skip)]
     shown: String,
@@ -88,7 +89,8 @@ impl Answer for UsageListAnswer {
         table = table.right(3).wrap(4).hide_empty(5);
         for UsageRowView { entity, resource, calls, used, of_children, shown, .. } in &self.rows {
             let text = |used: &BTreeMap<String, i64>| {
-                let used = used.iter().map(|(limit, it)| format!("{limit} {}", self.units.show(limit, *it)));
+                let used =
+                    used.iter().map(|(limit, amount)| format!("{limit} {}", self.units.show(limit, *amount)));
                 used.collect::<Vec<_>>().join(", ")
             };
             let of_children = match of_children {
@@ -96,7 +98,8 @@ impl Answer for UsageListAnswer {
                 ChildrenView { calls: 1, used } => format!("1 call, {}", text(used)),
                 ChildrenView { calls, used } => format!("{} calls, {}", grouped(calls), text(used)),
             };
-            let (entity, resource) = (TableCell::name(entity), TableCell::from(resource));
+            let entity = TableCell::name(entity);
+            let resource = TableCell::from(resource);
             let calls = grouped(calls).into();
             table.row([
                 TableCell::from(shown),
@@ -107,6 +110,6 @@ impl Answer for UsageListAnswer {
                 of_children.into(),
             ]);
         }
-        page.table_or(&table, "nothing was used");
+        page.table_or(&table, "no usage");
     }
 }

@@ -1,4 +1,4 @@
-//! What was used, by hour, day and month.
+//! `tollgate usage`.
 
 mod list;
 mod plot;
@@ -11,7 +11,7 @@ use crate::args::UsageCommand;
 use crate::context::Context;
 use crate::output::Output;
 
-/// Does what a command about usage says.
+/// Runs a command for usage.
 pub(super) fn run(context: &Context, command: UsageCommand) -> Result<Output> {
     match command {
         UsageCommand::List(args) => list::list(context, &args),

@@ -1,4 +1,4 @@
-//! What was used, drawn.
+//! `tollgate usage plot`.
 
 use std::collections::BTreeMap;
 
@@ -16,13 +16,13 @@ use crate::output::{Answer, Chart, Output, TableCell, TextPage, TextTable, group
 use crate::time_text::window_start;
 use crate::units::Units;
 
-/// How many windows are drawn at least.
+/// The minimum number of windows.
 const WINDOWS_MIN: usize = 6;
 
-/// The columns that stand beside a line: the limit, the most and all of it.
+/// The width of the columns beside a sparkline.
 const LINE_ASIDE: usize = 44;
 
-/// Draws usage.
+/// Plots usage.
 pub(super) fn plot(context: &Context, args: &UsagePlotArgs) -> Result<Output> {
     let catalog = context.catalog()?;
     let selection = &args.selection;
@@ -33,7 +33,7 @@ pub(super) fn plot(context: &Context, args: &UsagePlotArgs) -> Result<Output> {
     let query = selection.query(now).from(selection.window.start(from));
     let windows = catalog.usage_by_window(query.clone()).wait()?;
     let mut series = Series::of(&windows, selection.window, from, until);
-    // The first of them know the units of all.
+    // The first rows are enough to learn the units.
     let rows = catalog.usage(query).wait()?.items;
     let units = Units::of_used(&catalog, rows.iter().map(|row| (row.entity.as_str(), row.resource.as_str())));
     if let Some(limit) = &args.limit {
@@ -61,7 +61,7 @@ struct PlotAnswer {
     entity: Option<String>,
     resource: Option<String>,
     window: &'static str,
-    /// Whether what was used before the first window is left out.
+    /// Whether usage before the first window is left out.
     cut: bool,
     starts: Vec<String>,
     used: BTreeMap<String, Vec<i64>>,
@@ -73,7 +73,7 @@ struct PlotAnswer {
     kind: Window,
     #[serde(skip)]
     units: Units,
-    /// Whether it was said from when.
+    /// Whether `--from` was given.
     #[serde(skip)]
     is_from_given: bool,
 }
@@ -81,7 +81,7 @@ struct PlotAnswer {
 impl Answer for PlotAnswer {
     fn text(&self, page: &mut TextPage) {
         if self.used.is_empty() {
-            return page.remark(format_args!("{} used nothing in that time", self.name));
+            return page.remark(format_args!("no usage of {} in this time", self.name));
         }
         let (times, used) = self.since_first_use();
         match used.iter().next() {
@@ -100,7 +100,7 @@ impl Answer for PlotAnswer {
             if self.cut {
                 let count = grouped(self.times.len());
                 page.line(format_args!(
-                    "only the last {count} {}s are drawn; --until goes further back",
+                    "only the last {count} {}s are shown; --until selects earlier ones",
                     self.window
                 ));
             }
@@ -109,11 +109,11 @@ impl Answer for PlotAnswer {
 }
 
 impl PlotAnswer {
-    /// The windows since something was used, and how much of each limit in each; all of them if it was said from when.
+    /// Returns the windows since the first usage, and the usage of each limit in each; all windows if `--from` was given.
     fn since_first_use(&self) -> (&[Tick], BTreeMap<&str, &[i64]>) {
         let unused = |values: &Vec<i64>| values.iter().take_while(|value| **value == 0).count();
         let first = self.used.values().map(unused).min().filter(|_| !self.is_from_given).unwrap_or(0);
-        // One bar alone says nothing of when.
+        // A single bar has no visible time axis.
         let first = first.min(self.times.len().saturating_sub(WINDOWS_MIN));
         let used = self.used.iter().map(|(limit, values)| (limit.as_str(), &values[first..]));
         (&self.times[first..], used.collect())
@@ -121,19 +121,19 @@ impl PlotAnswer {
 
     fn chart(&self, page: &mut TextPage, limit: &str, values: &[i64], times: &[Tick]) {
         let labels: Vec<String> = times.iter().map(|at| label(self.kind, *at)).collect();
-        let about = format!("used by {}, {} in all", self.name, self.units.show(limit, sum(values)));
+        let about = format!("used by {}, {} in total", self.name, self.units.show(limit, sum(values)));
         page.line(format_args!("{} {about}", paint(style::HEADING, limit)));
         page.gap();
         let counted_in = self.units.unit(limit);
         Chart { values, labels: &labels, unit: self.window, counted_in }.render(page);
     }
 
-    /// A line for each limit: a chart of each would not fit a screen.
+    /// Writes a sparkline for each limit, because a chart of each would not fit a screen.
     fn lines(&self, page: &mut TextPage, used: &BTreeMap<&str, &[i64]>, windows: usize) {
-        page.line(format_args!("used by {}; --limit NAME draws one limit larger", self.name));
+        page.line(format_args!("used by {}; --limit NAME plots one limit larger", self.name));
         page.gap();
         let heading = format!("EACH {}", self.window.to_uppercase());
-        let mut table = TextTable::new(["LIMIT", &heading, "MOST", "IN ALL"]).right(2).right(3);
+        let mut table = TextTable::new(["LIMIT", &heading, "MAX", "TOTAL"]).right(2).right(3);
         let room = page.width().saturating_sub(LINE_ASIDE).max(1);
         for (limit, values) in used {
             let most = values.iter().copied().max().unwrap_or(0);
@@ -154,7 +154,7 @@ fn sum(values: &[i64]) -> i64 {
     values.iter().fold(0, |sum, value| sum.saturating_add(*value))
 }
 
-/// What stands under a bar: an hour, a day or a month.
+/// Returns the label of a bar: an hour, a day or a month.
 fn label(window: Window, at: Tick) -> String {
     let iso = iso(at);
     let part = match window {

@@ -1,17 +1,17 @@
-//! Usage as a series: one value for each window, also for those in which nothing was used.
+//! Usage as a series: one value for each window, also for those without usage.
 
 use std::collections::BTreeMap;
 
 use tollgate::catalog::{Window, WindowUsage};
 use tollgate::{Span, Tick};
 
-/// How many windows are drawn if the user does not say from when.
+/// The default number of windows.
 const WINDOWS_SHOWN: [(Window, u64); 3] = [(Window::Hour, 24), (Window::Day, 30), (Window::Month, 12)];
 
-/// How many windows a series has at most: the last ones.
+/// The maximum number of windows of a series, counted from the end.
 const WINDOWS_MAX: usize = 10_000;
 
-/// The starts of windows, one after the other, and what was used of each limit in each.
+/// The starts of consecutive windows, and the usage of each limit in each.
 pub(super) struct Series {
     /// Whether there would be more windows before the first.
     pub(super) is_cut: bool,
@@ -20,7 +20,7 @@ pub(super) struct Series {
 }
 
 impl Series {
-    /// Puts usage in its place. `from` and `until` are times in the first window and after the last.
+    /// Sorts usage into windows. `from` and `until` are times in the first window and after the last.
     pub(super) fn of(
         windows: &BTreeMap<Tick, WindowUsage>,
         window: Window,
@@ -30,10 +30,10 @@ impl Series {
         let starts = starts(window, from, until);
         let mut limits: BTreeMap<String, Vec<i64>> = BTreeMap::new();
         for (start, usage) in windows {
-            let Ok(place) = starts.binary_search(start) else { continue };
+            let Ok(index) = starts.binary_search(start) else { continue };
             for (limit, amount) in &usage.amounts {
                 let sums = limits.entry(limit.clone()).or_insert_with(|| vec![0; starts.len()]);
-                sums[place] = sums[place].saturating_add(*amount);
+                sums[index] = sums[index].saturating_add(*amount);
             }
         }
         let is_cut = starts.first().is_some_and(|first| *first > window.start(from));
@@ -41,13 +41,13 @@ impl Series {
     }
 }
 
-/// Returns when a drawing that ends now begins by default.
+/// Returns the default start of a plot that ends now.
 pub(super) fn default_from(window: Window, now: Tick) -> Tick {
-    let shown = WINDOWS_SHOWN.iter().find(|(it, _)| *it == window).map_or(1, |(_, shown)| *shown);
+    let shown = WINDOWS_SHOWN.iter().find(|(other, _)| *other == window).map_or(1, |(_, shown)| *shown);
     (1..shown).fold(window.start(now), |start, _| window.start(start - Span::from_micros(1)))
 }
 
-/// The start of the window that follows.
+/// Returns the start of the next window.
 fn next(window: Window, start: Tick) -> Tick {
     let beyond = match window {
         Window::Hour => Span::from_secs(3_600),
@@ -83,18 +83,18 @@ mod tests {
 
     #[test]
     fn windows_follow_each_other_without_a_gap() {
-        let told = |window| {
+        let shown = |window| {
             let starts = starts(window, default_from(window, NOW), NOW);
             (starts.len(), iso(starts[0]), iso(starts[starts.len() - 1]))
         };
         let row = |count, first: &str, last: &str| (count, first.to_owned(), last.to_owned());
-        assert_eq!(told(Window::Hour), row(24, "2026-02-28T01:00:00Z", "2026-03-01T00:00:00Z"));
-        assert_eq!(told(Window::Day), row(30, "2026-01-31T00:00:00Z", "2026-03-01T00:00:00Z"));
-        assert_eq!(told(Window::Month), row(12, "2025-04-01T00:00:00Z", "2026-03-01T00:00:00Z"));
+        assert_eq!(shown(Window::Hour), row(24, "2026-02-28T01:00:00Z", "2026-03-01T00:00:00Z"));
+        assert_eq!(shown(Window::Day), row(30, "2026-01-31T00:00:00Z", "2026-03-01T00:00:00Z"));
+        assert_eq!(shown(Window::Month), row(12, "2025-04-01T00:00:00Z", "2026-03-01T00:00:00Z"));
     }
 
     #[test]
-    fn an_end_that_is_an_edge_begins_no_window() {
+    fn an_end_at_an_edge_starts_no_window() {
         let starts = starts(Window::Hour, NOW - Span::from_secs(7_200), Tick::from_secs(1_772_323_200));
         assert_eq!(
             starts.iter().map(|at| iso(*at)).collect::<Vec<_>>(),

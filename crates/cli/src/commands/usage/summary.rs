@@ -1,4 +1,4 @@
-//! What was used in all windows together.
+//! `tollgate usage summary`: the sum of usage.
 
 use std::collections::BTreeMap;
 
@@ -14,12 +14,12 @@ use crate::output::{Answer, Output, TableCell, TextPage, TextTable, grouped};
 use crate::time_text;
 use crate::units::Units;
 
-/// Adds usage up.
+/// Sums usage.
 pub(super) fn summary(context: &Context, selection: &UsageSelection) -> Result<Output> {
     let catalog = context.catalog()?;
     let query = selection.query(catalog.backend().clock().now());
     let summary = catalog.usage_summary(query.clone()).wait()?;
-    // The first of them know the units of all.
+    // The first rows are enough to learn the units.
     let rows = catalog.usage(query).wait()?.items;
     let units = Units::of_used(&catalog, rows.iter().map(|row| (row.entity.as_str(), row.resource.as_str())));
     let shown =
@@ -80,7 +80,7 @@ impl From<&LimitUsage> for UsedLimitView {
 impl Answer for UsageSummaryAnswer {
     fn text(&self, page: &mut TextPage) {
         if self.windows == 0 {
-            return page.remark("nothing was used");
+            return page.remark("no usage");
         }
         let [first, last] = &self.shown;
         let windows = format!("{} by {}, from {first} to {last} UTC", grouped(self.windows), self.window);
@@ -90,7 +90,7 @@ impl Answer for UsageSummaryAnswer {
             ("admitted", grouped(self.calls).into()),
         ]);
         page.gap();
-        let mut table = TextTable::new(["LIMIT", "TOTAL", "LEAST", "MOST", "AVERAGE", "WINDOWS"]);
+        let mut table = TextTable::new(["LIMIT", "TOTAL", "MIN", "MAX", "AVERAGE", "WINDOWS"]);
         table = (1..6).fold(table, TextTable::right);
         for (name, usage) in &self.limits {
             let UsedLimitView { total, windows, min, max, average } = usage;

@@ -17,7 +17,8 @@ impl Store for DryRunStore {
     }
 
     fn apply<'a>(&'a self, call: &Transaction<'a>) -> Reply<'a, Result<TxnOutcome, StoreError>> {
-        let (steps, clock) = (call.steps, self.clock().clone());
+        let steps = call.steps;
+        let clock = self.clock().clone();
         Reply::later(async move {
             let denials = self.inner.ask(steps).await?;
             if denials.iter().any(|denial| denial.ready() != Ready::Now) {
@@ -63,7 +64,7 @@ impl Backend for DryRunStore {
         Reply::later(async move {
             let applied = applied.await?;
             if let TxnOutcome::Done(_) = applied {
-                self.keep(writes).await?;
+                self.buffer(writes).await?;
             }
             Ok(applied)
         })
@@ -79,13 +80,14 @@ impl Backend for DryRunStore {
         self.inner.buckets(namespace, scope, after, limit)
     }
 
-    /// Counts them once, and says that there are none from then on.
+    /// Counts the buckets on the first call, and returns 0 from then on.
     fn forget<'a>(&'a self, namespace: &'a str, scope: Scope<'a>) -> Reply<'a, Result<usize, StoreError>> {
         Reply::later(async move {
-            if !self.kept().forgotten.insert(format!("{namespace} {scope:?}")) {
+            if !self.pending().forgotten.insert(format!("{namespace} {scope:?}")) {
                 return Ok(0);
             }
-            let (mut count, mut after) = (0, None);
+            let mut count = 0;
+            let mut after = None;
             loop {
                 let page = self.inner.buckets(namespace, scope, after, FORGET_MAX).await?;
                 count += page.items.len();

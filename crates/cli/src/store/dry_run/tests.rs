@@ -3,18 +3,18 @@ use tollgate::{Level, Limit, Limits, Memory, NewEntity, Registry, demand};
 
 use super::*;
 
-fn rehearsal() -> (Arc<dyn Backend>, Registry) {
+fn fixture() -> (Arc<dyn Backend>, Registry) {
     let store: Arc<dyn Backend> = Arc::new(Memory::default());
     let catalog = Registry::new(Arc::clone(&store)).open_or_register("default").wait().unwrap();
     catalog.create_entity(NewEntity::new("acme")).wait().unwrap();
-    let rehearsed = Registry::new(Arc::new(DryRunStore::on(Arc::clone(&store))));
-    (store, rehearsed)
+    let dry_run = Registry::new(Arc::new(DryRunStore::on(Arc::clone(&store))));
+    (store, dry_run)
 }
 
 #[test]
-fn what_is_rehearsed_is_seen_and_not_done() {
-    let (store, rehearsed) = rehearsal();
-    let catalog = rehearsed.open("default").wait().unwrap();
+fn changes_are_visible_in_the_dry_run_and_not_made() {
+    let (store, dry_run) = fixture();
+    let catalog = dry_run.open("default").wait().unwrap();
     catalog.create_entity(NewEntity::new("key-1").parent("acme")).wait().unwrap();
     catalog.create_entity(NewEntity::new("key-2").parent("key-1")).wait().unwrap();
     let children = |id| catalog.children(id, PageRequest::default()).wait().unwrap().items;
@@ -30,9 +30,9 @@ fn what_is_rehearsed_is_seen_and_not_done() {
 }
 
 #[test]
-fn a_rehearsal_fails_as_the_real_thing_would() {
-    let (_, rehearsed) = rehearsal();
-    let catalog = rehearsed.open("default").wait().unwrap();
+fn a_dry_run_fails_as_the_real_change_would() {
+    let (_, dry_run) = fixture();
+    let catalog = dry_run.open("default").wait().unwrap();
     let again = catalog.create_entity(NewEntity::new("acme")).wait();
     assert_eq!(again, Err(CatalogError::EntityExists("acme".into())));
     catalog.create_entity(NewEntity::new("key-1").parent("acme")).wait().unwrap();
@@ -41,26 +41,26 @@ fn a_rehearsal_fails_as_the_real_thing_would() {
 }
 
 #[test]
-fn a_purge_that_is_rehearsed_counts_and_removes_nothing() {
-    let (store, rehearsed) = rehearsal();
+fn a_dry_run_of_a_purge_counts_and_removes_nothing() {
+    let (store, dry_run) = fixture();
     let real = Registry::new(store);
     let limiter = tollgate::Limiter::builder(real.open("default").wait().unwrap()).build();
     let limits = Limits::new([Limit::per_minute("rpm", 10)]).unwrap();
     limiter.catalog().set_limits(Level::System, &limits).wait().unwrap();
     limiter.acquire("acme", "gpt-4", demand! { rpm: 1 }).wait().unwrap().commit().wait().unwrap();
-    let id = rehearsed.delete("default").wait().unwrap().id;
-    let purged = rehearsed.purge(&id, |_| {}).wait().unwrap();
+    let id = dry_run.delete("default").wait().unwrap().id;
+    let purged = dry_run.purge(&id, |_| {}).wait().unwrap();
     assert_eq!(purged.buckets, 1);
     assert!(purged.records > 3, "{}", purged.records);
-    assert_eq!(rehearsed.orphans().wait().unwrap(), []);
+    assert_eq!(dry_run.orphans().wait().unwrap(), []);
     assert_eq!(real.list().wait().unwrap().len(), 1);
     assert_eq!(limiter.available("acme", "gpt-4").wait().unwrap().available("rpm"), Some(9));
 }
 
 #[test]
-fn a_take_is_judged_and_takes_nothing() {
-    let (_, rehearsed) = rehearsal();
-    let limiter = tollgate::Limiter::builder(rehearsed.open("default").wait().unwrap()).build();
+fn a_dry_run_of_a_take_is_decided_and_takes_nothing() {
+    let (_, dry_run) = fixture();
+    let limiter = tollgate::Limiter::builder(dry_run.open("default").wait().unwrap()).build();
     let limits = Limits::new([Limit::per_minute("rpm", 10)]).unwrap();
     limiter.catalog().set_limits(Level::System, &limits).wait().unwrap();
     for _ in 0..3 {

@@ -16,21 +16,21 @@ pub(in crate::aggregate) struct ArchiveFile {
     pub(in crate::aggregate) records: Vec<usize>,
 }
 
-/// What a file is for: a namespace, and a day such as `2026/11/15`.
+/// The path of a file: a namespace, and a day such as `2026/11/15`.
 type ArchivePath = (String, String);
 
-/// The files that events make: one for each namespace and day. The same events make the same files, so that a batch that
-/// is delivered again replaces what it put before. The name says the first of them and how many there are, so that a
-/// batch that was cut otherwise replaces nothing but what it has itself.
+/// Returns the files of events: one for each namespace and day. The same events make the same files, so that a batch that
+/// is delivered again replaces what it put before. The name has the first of them and how many there are, so that a
+/// batch with other bounds replaces only files with the same events.
 pub(in crate::aggregate) fn files(events: &[(usize, &Attributes)]) -> io::Result<Vec<ArchiveFile>> {
-    let mut shelves: BTreeMap<ArchivePath, BTreeMap<String, (Vec<usize>, &Attributes)>> = BTreeMap::new();
+    let mut paths: BTreeMap<ArchivePath, BTreeMap<String, (Vec<usize>, &Attributes)>> = BTreeMap::new();
     for (index, event) in events {
         let id = text_of(event, "event_id").or(text_of(event, "SK")).unwrap_or_default().to_owned();
         // An event that is in the batch twice is in the file once.
-        let entry = shelves.entry(shelf_of(event)).or_default().entry(id);
+        let entry = paths.entry(path_of(event)).or_default().entry(id);
         entry.or_insert_with(|| (Vec::new(), event)).0.push(*index);
     }
-    shelves.into_iter().map(|(shelf, events)| file(&shelf, events)).collect()
+    paths.into_iter().map(|(path, events)| file(&path, events)).collect()
 }
 
 fn file(
@@ -39,7 +39,7 @@ fn file(
 ) -> io::Result<ArchiveFile> {
     let first = events.keys().next().cloned().unwrap_or_default();
     let name = format!("audit/{namespace}/{day}/{}-{}.jsonl.gz", plain(&first), events.len());
-    // No time in its head, so that the same events make the same bytes.
+    // No time in the header, so that the same events make the same bytes.
     let mut gzip = GzBuilder::new().mtime(0).write(Vec::new(), Compression::default());
     for (_, event) in events.values() {
         writeln!(gzip, "{}", object_of(event))?;
@@ -48,7 +48,7 @@ fn file(
     Ok(ArchiveFile { name, contents: gzip.finish()?, records })
 }
 
-fn shelf_of(event: &Attributes) -> ArchivePath {
+fn path_of(event: &Attributes) -> ArchivePath {
     let partition = text_of(event, "PK").unwrap_or_default();
     let namespace = partition.split('/').next().unwrap_or_default();
     let day = text_of(event, "timestamp").and_then(|time| time.get(..10)).filter(|day| is_day(day));
@@ -60,7 +60,7 @@ fn is_day(text: &str) -> bool {
     text.chars().zip(shape).all(|(is, shape)| if shape == 'd' { is.is_ascii_digit() } else { is == shape })
 }
 
-/// A part of a name that leads nowhere else.
+/// Returns a part of a name without separators of paths.
 fn plain(part: &str) -> String {
     let plain: String =
         part.chars().map(|c| if c.is_ascii_alphanumeric() || "-_%".contains(c) { c } else { '_' }).collect();

@@ -7,11 +7,20 @@ use tollgate_store::Reply;
 use super::{Archive, ArchiveError};
 
 /// An archive in a folder of this host.
+///
+/// ```no_run
+/// # async fn put() -> Result<(), tollgate_dynamo::aggregate::ArchiveError> {
+/// use tollgate_dynamo::aggregate::{Archive, Folder};
+///
+/// Folder::new("audit").put("ns/2026/11/15.jsonl.gz", vec![1, 2, 3]).await?;
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone, Debug)]
 pub struct Folder(PathBuf);
 
 impl Folder {
-    /// The archive in this folder, which is made when something is put there.
+    /// Returns the archive in this folder, which is created with the first file.
     pub fn new(path: impl Into<PathBuf>) -> Folder {
         Folder(path.into())
     }
@@ -25,7 +34,7 @@ impl Archive for Folder {
     }
 }
 
-/// Writes beside it and renames, so that a file that is there is whole.
+/// Writes a temporary file and renames it, so that a file in the archive is complete.
 fn put(path: &Path, contents: &[u8]) -> io::Result<()> {
     let folder = path.parent().unwrap_or(Path::new("."));
     fs::create_dir_all(folder)?;

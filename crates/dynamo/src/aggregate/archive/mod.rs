@@ -1,4 +1,4 @@
-//! Where audit events go when they have expired.
+//! Archives of audit events that have expired.
 
 mod file;
 mod folder;
@@ -8,14 +8,34 @@ use tollgate_store::Reply;
 pub(super) use file::{ArchiveFile, files};
 pub use folder::Folder;
 
-/// Why something could not be archived.
+/// Why a file could not be archived.
+///
+/// ```
+/// use tollgate_dynamo::aggregate::ArchiveError;
+///
+/// assert!(ArchiveError("audit.jsonl.gz".into(), "no space left".into()).to_string().contains("no space left"));
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0} cannot be archived: {1}")]
 pub struct ArchiveError(pub String, pub String);
 
-/// Where files can be put by name: a folder, a bucket of S3.
+/// A store of files by name: a folder, a bucket of S3.
+///
+/// ```
+/// use tollgate_dynamo::aggregate::{Archive, ArchiveError};
+/// use tollgate_store::Reply;
+///
+/// /// An archive that keeps nothing.
+/// struct Discard;
+///
+/// impl Archive for Discard {
+///     fn put<'a>(&'a self, _: &'a str, _: Vec<u8>) -> Reply<'a, Result<(), ArchiveError>> {
+///         Reply::ready(Ok(()))
+///     }
+/// }
+/// ```
 pub trait Archive: Send + Sync {
-    /// Puts a file where it belongs, in place of one of the same name. A file that is there is whole.
+    /// Puts a file, and replaces one of the same name. A file in the archive is always complete.
     ///
     /// # Cancel safety
     ///
@@ -23,6 +43,6 @@ pub trait Archive: Send + Sync {
     ///
     /// # Errors
     ///
-    /// [`ArchiveError`] with what went wrong.
+    /// [`ArchiveError`] with the reason.
     fn put<'a>(&'a self, name: &'a str, contents: Vec<u8>) -> Reply<'a, Result<(), ArchiveError>>;
 }

@@ -1,4 +1,4 @@
-//! How far the stream was read, remembered in the table itself.
+//! Checkpoints: how far the stream was read, in the table itself.
 
 use std::collections::BTreeMap;
 
@@ -11,20 +11,20 @@ use super::StreamStart;
 use super::shards::ShardPosition;
 use crate::inner::DynamoStore;
 
-/// Beside the registry: it is of no namespace.
+/// The partition of checkpoints, which belong to no namespace.
 const PARTITION: &str = "_/STREAM#";
 
 const PREFIX: &str = "#CHECKPOINT#";
 
-/// The stream keeps its records for a day; what was read before that is of no use to any reader.
+/// How long a checkpoint is kept. The stream keeps its records for a day; older checkpoints are useless.
 const KEPT: Span = Span::from_secs(3 * 86_400);
 
-/// Whether a record is about a checkpoint.
+/// Returns whether a record is about a checkpoint.
 pub(super) fn is_one(record: &StreamRecord) -> bool {
     record.key().is_some_and(|key| key.partition == PARTITION)
 }
 
-/// The last record that was done, by shard.
+/// The last record that was processed, by shard.
 #[derive(Default)]
 pub(super) struct Checkpoints(BTreeMap<String, String>);
 

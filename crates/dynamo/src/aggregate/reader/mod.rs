@@ -1,4 +1,4 @@
-//! Reading the stream of a table, where no Lambda does.
+//! Stream reader, for hosts without a Lambda.
 //!
 //! A stream is made of shards, each a log. A shard ends after some hours and goes on in others, its children. Records of
 //! one item are always in one shard at a time, so they come in order if a shard is read after its parent.
@@ -20,22 +20,46 @@ use checkpoint::Checkpoints;
 use page::StreamPage;
 use shards::Shards;
 
-/// Pages in a row without a record after which a shard that is still written to counts as read. The service answers such
-/// pages also where there is more to come.
+/// Pages in a row without a record after which a shard that is still written to counts as read. The service also returns
+/// empty pages before records.
 const EMPTY_PAGES: u32 = 3;
 
-/// Where to begin.
+/// Where a reader begins.
+///
+/// ```
+/// use tollgate_dynamo::aggregate::StreamStart;
+///
+/// assert_ne!(StreamStart::Oldest, StreamStart::Latest);
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StreamStart {
-    /// After what was done last, or with the oldest record if that is not known.
+    /// After the last record that was processed, or with the oldest if that is not known.
     Checkpoint,
-    /// With the oldest record that there is.
+    /// With the oldest record of the stream.
     Oldest,
     /// With what is written from now on.
     Latest,
 }
 
 /// Reads the stream of a table.
+///
+/// ```no_run
+/// # async fn read() -> Result<(), Box<dyn std::error::Error>> {
+/// use tollgate_dynamo::DynamoStore;
+/// use tollgate_dynamo::aggregate::{StreamBatch, StreamProgress, StreamReader, StreamStart};
+///
+/// let store = DynamoStore::builder("limits").build().await?;
+/// let mut reader = StreamReader::open(&store, StreamStart::Oldest).await?;
+/// while let Some(batch) = reader.next_batch().await? {
+///     let StreamBatch { records, .. } = &batch;
+///     println!("{} records", records.len());
+///     reader.pass(&batch);
+/// }
+/// let StreamProgress { open, ended, .. } = reader.progress();
+/// println!("{open} shards are open, {ended} have ended");
+/// # Ok(())
+/// # }
+/// ```
 pub struct StreamReader {
     store: DynamoStore,
     client: Client,
@@ -44,7 +68,7 @@ pub struct StreamReader {
     checkpoints: Checkpoints,
 }
 
-/// Records of one shard, in order.
+/// Records of one shard, in order. See [`StreamReader`] for an example.
 #[derive(Clone, Debug)]
 pub struct StreamBatch {
     /// The records; there is at least one.
@@ -54,7 +78,7 @@ pub struct StreamBatch {
     next: Option<String>,
 }
 
-/// How far a reader has come.
+/// The progress of a reader. See [`StreamReader`] for an example.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct StreamProgress {
@@ -65,7 +89,7 @@ pub struct StreamProgress {
 }
 
 impl StreamReader {
-    /// A reader of the stream of this table.
+    /// Returns a reader of the stream of this table.
     ///
     /// # Cancel safety
     ///
@@ -87,12 +111,12 @@ impl StreamReader {
             let checkpoints = Checkpoints::read(store, start).await?;
             let mut reader =
                 StreamReader { store: store.clone(), client, stream, shards: Shards::default(), checkpoints };
-            reader.look_for_shards(start).await?;
+            reader.list_shards(start).await?;
             Ok(reader)
         }))
     }
 
-    /// The next records; `None` if there are none now. What was not said to be [done](StreamReader::done) comes again.
+    /// Returns the next records; `None` if there are none now. A batch that is not [done](StreamReader::done) comes again.
     ///
     /// # Cancel safety
     ///
@@ -100,13 +124,13 @@ impl StreamReader {
     ///
     /// # Errors
     ///
-    /// [`StoreError`] if the stream cannot be read. It may be tried again.
+    /// [`StoreError`] if the stream cannot be read. A retry is allowed.
     pub fn next_batch(&mut self) -> Reply<'_, Result<Option<StreamBatch>, StoreError>> {
         let store = self.store.clone();
         Reply::later(store.0.service.within(self.read()))
     }
 
-    /// Goes on behind a batch, and remembers that in the table.
+    /// Goes on after a batch, and writes a checkpoint to the table.
     ///
     /// # Cancel safety
     ///
@@ -114,19 +138,19 @@ impl StreamReader {
     ///
     /// # Errors
     ///
-    /// [`StoreError`] if it cannot be remembered.
+    /// [`StoreError`] if the checkpoint cannot be written.
     pub fn done<'a>(&'a mut self, batch: &'a StreamBatch) -> Reply<'a, Result<(), StoreError>> {
         self.pass(batch);
         let store = self.store.clone();
         Reply::later(async move { self.checkpoints.write(&store, &batch.shard, &batch.last).await })
     }
 
-    /// Goes on behind a batch, and remembers it nowhere: for readers that only look.
+    /// Goes on after a batch, without a checkpoint: for readers that only show records.
     pub fn pass(&mut self, batch: &StreamBatch) {
         self.shards.went_on(&batch.shard, batch.next.clone(), Some(batch.last.clone()));
     }
 
-    /// How far it has come.
+    /// Returns how far it has read.
     pub fn progress(&self) -> StreamProgress {
         self.shards.progress()
     }
@@ -147,7 +171,7 @@ impl StreamReader {
                     let has_ended = next.is_none();
                     self.shards.went_on(&shard, next, last);
                     if has_ended {
-                        self.look_for_shards(StreamStart::Checkpoint).await?;
+                        self.list_shards(StreamStart::Checkpoint).await?;
                     }
                 }
                 StreamPage::Expired => self.shards.lost_iterator(&shard),
@@ -155,12 +179,12 @@ impl StreamReader {
             }
         }
         // Children appear when their parents end, which may be while no process reads.
-        self.look_for_shards(StreamStart::Checkpoint).await?;
+        self.list_shards(StreamStart::Checkpoint).await?;
         Ok(None)
     }
 
-    /// Learns of shards that are new.
-    async fn look_for_shards(&mut self, start: StreamStart) -> Result<(), StoreError> {
+    /// Adds shards that are new.
+    async fn list_shards(&mut self, start: StreamStart) -> Result<(), StoreError> {
         for shard in self.describe().await? {
             let position = self.checkpoints.position(&shard.id, start);
             self.shards.learn(shard, position);

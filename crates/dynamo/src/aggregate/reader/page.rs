@@ -4,13 +4,13 @@ use aws_sdk_dynamodbstreams::error::{ProvideErrorMetadata, SdkError};
 use aws_sdk_dynamodbstreams::operation::get_records::GetRecordsError;
 use aws_sdk_dynamodbstreams::types::ShardIteratorType;
 use tollgate_store::StoreError;
+use tollgate_store::workers::CallTimer;
 
 use super::super::record::StreamRecord;
 use super::shards::{Described, ShardPosition};
 use super::{StreamReader, checkpoint};
-use crate::service::Elapsed;
 
-/// What was found at an iterator.
+/// The page at an iterator.
 pub(super) enum StreamPage {
     Read {
         records: Vec<StreamRecord>,
@@ -19,7 +19,7 @@ pub(super) enum StreamPage {
     },
     /// The iterator is too old.
     Expired,
-    /// What it points at is gone.
+    /// The record that it points at is gone.
     Trimmed,
 }
 
@@ -27,10 +27,10 @@ impl StreamReader {
     pub(super) async fn describe(&self) -> Result<Vec<Described>, StoreError> {
         let (mut shards, mut after) = (Vec::new(), None);
         loop {
-            let watch = Elapsed::start();
+            let timer = CallTimer::start();
             let describe = self.client.describe_stream().stream_arn(&self.stream);
             let described = describe.set_exclusive_start_shard_id(after).send().await;
-            let described = described.map_err(|error| away(&error, watch))?.stream_description;
+            let described = described.map_err(|error| stream_error(&error, timer))?.stream_description;
             let Some(described) = described else { return Ok(shards) };
             let listed = described.shards.unwrap_or_default().into_iter();
             shards.extend(
@@ -52,27 +52,27 @@ impl StreamReader {
             ShardPosition::After(sequence) => (ShardIteratorType::AfterSequenceNumber, Some(sequence)),
         };
         let is_after = sequence.is_some();
-        let watch = Elapsed::start();
+        let timer = CallTimer::start();
         let get = self.client.get_shard_iterator().stream_arn(&self.stream).shard_id(shard);
         match get.shard_iterator_type(kind).set_sequence_number(sequence).send().await {
             Ok(got) => {
                 got.shard_iterator.ok_or_else(|| StoreError::Refused("the stream gives no iterator".into()))
             }
-            // What we were at is gone: the oldest that is left is next.
+            // The record after which to go on is gone: the oldest that is left is next.
             Err(error) if is_after && code(&error) == "TrimmedDataAccessException" => {
                 Box::pin(self.iterator(shard, ShardPosition::Oldest)).await
             }
-            Err(error) => Err(away(&error, watch)),
+            Err(error) => Err(stream_error(&error, timer)),
         }
     }
 
     pub(super) async fn page(&self, iterator: &str) -> Result<StreamPage, StoreError> {
-        let watch = Elapsed::start();
+        let timer = CallTimer::start();
         let got = match self.client.get_records().shard_iterator(iterator).send().await {
             Ok(got) => got,
             Err(error) if code(&error) == "ExpiredIteratorException" => return Ok(StreamPage::Expired),
             Err(error) if code(&error) == "TrimmedDataAccessException" => return Ok(StreamPage::Trimmed),
-            Err(error) => return Err(away::<GetRecordsError>(&error, watch)),
+            Err(error) => return Err(stream_error::<GetRecordsError>(&error, timer)),
         };
         let records = got.records.unwrap_or_default();
         let number = |record: &aws_sdk_dynamodbstreams::types::Record| {
@@ -80,7 +80,7 @@ impl StreamReader {
         };
         let last = records.last().and_then(number);
         let records = records.into_iter().filter_map(StreamRecord::of_sdk);
-        // Remembering how far it was read is a write, too: what comes of that is no news, or it would never end.
+        // Checkpoints are in the stream, too, and would cause new checkpoints for ever.
         let records = records.filter(|record| !checkpoint::is_one(record)).collect();
         Ok(StreamPage::Read { records, last, next: got.next_shard_iterator })
     }
@@ -90,8 +90,8 @@ fn code<E: ProvideErrorMetadata>(error: &SdkError<E>) -> &str {
     error.as_service_error().and_then(|error| error.code()).unwrap_or_default()
 }
 
-/// What the SDK says, in our words. It has tried several times already.
-fn away<E: ProvideErrorMetadata>(error: &SdkError<E>, watch: Elapsed) -> StoreError {
+/// Converts an error of the SDK, which has retried the call already.
+fn stream_error<E: ProvideErrorMetadata>(error: &SdkError<E>, timer: CallTimer) -> StoreError {
     let (code, said) = error
         .as_service_error()
         .map(|error| (error.code().unwrap_or_default(), error.message().unwrap_or_default()))
@@ -101,6 +101,6 @@ fn away<E: ProvideErrorMetadata>(error: &SdkError<E>, watch: Elapsed) -> StoreEr
         "AccessDeniedException" | "ResourceNotFoundException" | "ValidationException" => {
             StoreError::Refused(why)
         }
-        _ => StoreError::Unavailable(watch.waited(), why),
+        _ => StoreError::Unavailable(timer.elapsed(), why),
     }
 }

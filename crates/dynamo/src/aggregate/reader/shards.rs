@@ -1,4 +1,4 @@
-//! Which shards there are, and how far each is read.
+//! Shards of a stream, and how far each is read.
 
 use std::collections::BTreeMap;
 
@@ -11,7 +11,7 @@ pub(super) struct Described {
     pub(super) parent: Option<String>,
 }
 
-/// Where a shard is to be read from.
+/// The position from which a shard is read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum ShardPosition {
     Oldest,
@@ -57,7 +57,7 @@ impl Shards {
         self.0.values_mut().for_each(|shard| shard.empty = 0);
     }
 
-    /// A shard that may have more: it has not ended, its parent has, and it had a record lately.
+    /// Returns a shard that may have more: it has not ended, its parent has, and it had a record lately.
     pub(super) fn next_to_read(&self, empty_max: u32) -> Option<String> {
         let is_ready = |shard: &Shard| {
             let parent = shard.parent.as_ref().and_then(|parent| self.0.get(parent));
@@ -96,7 +96,7 @@ impl Shards {
         });
     }
 
-    /// Iterators last for some minutes.
+    /// Drops an iterator that has expired: iterators last for some minutes.
     pub(super) fn lost_iterator(&mut self, id: &str) {
         self.change(id, |shard| {
             shard.iterator = None;
@@ -104,7 +104,7 @@ impl Shards {
         });
     }
 
-    /// What was to be read next is gone: the service keeps it for a day.
+    /// Starts again at the oldest record, because the next one is gone: the service keeps records for a day.
     pub(super) fn fell_behind(&mut self, id: &str) {
         self.change(id, |shard| {
             shard.iterator = None;

@@ -61,7 +61,7 @@ impl JoinedLimits {
             u64::from(named.index(limit.name()).is_none()) << index
         };
         let foreign = limits.iter().enumerate().map(is_foreign).sum();
-        let is_as_named = limits.has_places_of(named);
+        let is_as_named = limits.same_layout(named);
         JoinedLimits { set, in_force: InForce { limits, foreign, is_as_named } }
     }
 }
@@ -85,7 +85,7 @@ impl StoredBacking {
         unknown: impl FnMut(&str) -> Result<(), DemandError>,
     ) -> Result<Costs, DemandError> {
         let costs = self.named.limits.resolve(demand, unknown)?;
-        Ok(if in_force.is_as_named { costs } else { costs.moved(&self.named.limits, &in_force.limits) })
+        Ok(if in_force.is_as_named { costs } else { costs.remapped(&self.named.limits, &in_force.limits) })
     }
 
     /// Joins the limits that this program names to those that others have, unless that is done.

@@ -9,22 +9,22 @@ use super::WaitTime;
 use crate::limit_text;
 use crate::output::{TableCell, style};
 
-/// How a demand stands towards the limits of one entity for one resource.
+/// The status of a demand for one bucket: one entity and one resource.
 #[derive(Serialize)]
-pub(crate) struct StandingView {
+pub(crate) struct DemandStatusView {
     pub(crate) entity: String,
     pub(crate) resource: String,
     /// The level its limits come from.
     source: &'static str,
-    pub(crate) limits: Vec<StandView>,
-    /// The level for people.
+    pub(crate) limits: Vec<LimitStatusView>,
+    /// The level as text.
     #[serde(skip)]
     pub(crate) level: String,
 }
 
-/// How a demand stands towards one limit.
+/// The status of a demand for one limit.
 #[derive(Serialize)]
-pub(crate) struct StandView {
+pub(crate) struct LimitStatusView {
     pub(crate) name: String,
     requested: u64,
     /// `null` if it is unbounded, as is the capacity.
@@ -33,15 +33,15 @@ pub(crate) struct StandView {
     pub(crate) refuses: bool,
     /// Whether no limit takes longer.
     pub(crate) decides: bool,
-    /// `null` if that depends on others giving back, or if it is never; as is the other one.
+    /// `null` if that depends on other leases being released, or if it is never; the same for `full_in_us`.
     ready_in_us: Option<u64>,
     full_in_us: Option<u64>,
     #[serde(skip)]
-    text: StandText,
+    text: LimitStatusText,
 }
 
-/// The same for people.
-struct StandText {
+/// The status as text.
+struct LimitStatusText {
     requested: String,
     available: String,
     capacity: String,
@@ -49,12 +49,12 @@ struct StandText {
     full: String,
 }
 
-/// How a demand stands towards every limit, bucket by bucket.
-pub(crate) fn standing_views(standing: &ChainStatus) -> Vec<StandingView> {
-    let decides = standing.limited_by().map(|(part, status)| {
+/// Returns the status of a demand for each limit of each bucket.
+pub(crate) fn bucket_views(status: &ChainStatus) -> Vec<DemandStatusView> {
+    let decides = status.limited_by().map(|(part, status)| {
         (part.entity.clone(), part.resource.clone(), status.limit().name().to_string())
     });
-    let is_it = |part: &LinkStatus, name: &str| {
+    let is_deciding = |part: &LinkStatus, name: &str| {
         decides.as_ref().is_some_and(|(entity, resource, limit)| {
             *entity == part.entity && *resource == part.resource && *limit == name
         })
@@ -62,10 +62,10 @@ pub(crate) fn standing_views(standing: &ChainStatus) -> Vec<StandingView> {
     let view = |part: &LinkStatus| {
         let now = part.denial.now();
         let stand = |status: Status| {
-            let decides = is_it(part, status.limit().name().as_str());
-            StandView { decides, ..StandView::of(&status, now) }
+            let decides = is_deciding(part, status.limit().name().as_str());
+            LimitStatusView { decides, ..LimitStatusView::of(&status, now) }
         };
-        StandingView {
+        DemandStatusView {
             entity: part.entity.clone(),
             resource: part.resource.clone(),
             source: source_name(part.source),
@@ -73,28 +73,29 @@ pub(crate) fn standing_views(standing: &ChainStatus) -> Vec<StandingView> {
             level: level_of(part),
         }
     };
-    standing.parts.iter().map(view).collect()
+    status.parts.iter().map(view).collect()
 }
 
-impl StandView {
-    fn of(status: &Status, now: Tick) -> StandView {
+impl LimitStatusView {
+    fn of(status: &Status, now: Tick) -> LimitStatusView {
         let limit = status.limit();
         let bounded = !limit.is_unbounded();
         let ready = WaitTime::of(limit, status.ready(), now);
         let full = WaitTime::of(limit, status.full(), now);
         let shown = |amount: u64| limit_text::shown(limit, amount);
         let sign = if status.available() < 0 { "-" } else { "" };
-        let text = StandText {
+        let text = LimitStatusText {
             requested: if status.requested() == 0 { String::new() } else { shown(status.requested()) },
-            available: match bounded {
-                true => format!("{sign}{}", shown(status.available().unsigned_abs())),
-                false => "unbounded".into(),
+            available: if bounded {
+                format!("{sign}{}", shown(status.available().unsigned_abs()))
+            } else {
+                "unbounded".into()
             },
             capacity: if bounded { shown(limit.capacity()) } else { String::new() },
             ready: ready.short(),
             full: full.text(),
         };
-        StandView {
+        LimitStatusView {
             name: limit.name().to_string(),
             requested: status.requested(),
             available: bounded.then(|| status.available()),
@@ -107,12 +108,12 @@ impl StandView {
         }
     }
 
-    /// What is asked of it; nothing if nothing is.
+    /// Returns the requested amount; empty if it is 0.
     pub(crate) fn requested(&self) -> TableCell {
         self.text.requested.as_str().into()
     }
 
-    /// What could be had now.
+    /// Returns what is available now.
     pub(crate) fn available(&self) -> TableCell {
         let is_out = self.refuses || self.available.is_some_and(|left| left <= 0);
         if is_out {
@@ -122,12 +123,12 @@ impl StandView {
         }
     }
 
-    /// The most that could be had.
+    /// Returns the capacity.
     pub(crate) fn capacity(&self) -> TableCell {
         (&self.text.capacity).into()
     }
 
-    /// When it would admit what is asked.
+    /// Returns when the limit admits the demand.
     pub(crate) fn ready(&self) -> TableCell {
         if self.refuses {
             (&self.text.ready).into()
@@ -136,13 +137,13 @@ impl StandView {
         }
     }
 
-    /// When it is full again.
+    /// Returns when the limit is full again.
     pub(crate) fn full(&self) -> TableCell {
         TableCell::from(&self.text.full)
     }
 }
 
-/// Milliseconds that are not too short: who retries then is not early.
+/// Converts to milliseconds, rounded up, so that a retry after that time is not early.
 pub(crate) fn millis_up(wait: Duration) -> u64 {
     u64::try_from(wait.as_micros().div_ceil(1_000)).unwrap_or(u64::MAX)
 }

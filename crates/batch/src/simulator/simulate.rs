@@ -1,4 +1,4 @@
-//! A batch on a clock that jumps, with nothing but the machine of the scope.
+//! The simulation of a batch: the state machine of a scope on a clock that jumps.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap};
@@ -10,21 +10,21 @@ use super::SimProvider;
 use crate::pace::Load;
 use crate::scope::{CooldownPolicy, PaceScope, Permit, StartQueue, StartedCall};
 
-/// After so many calls for each item it ends, whatever is left: a pace that lets nothing pass would never end.
+/// The most calls for each item: a pace that lets no call pass would never end.
 const CALLS_MAX: u64 = 50;
 
-/// What came of it.
+/// The result of a simulation.
 #[derive(Clone, Debug)]
-pub struct Played {
+pub struct Simulated {
     /// When the last item was done.
     pub makespan: Tick,
-    /// Calls that were made.
+    /// How many calls were made.
     pub calls: u64,
-    /// Calls that were refused.
+    /// How many calls were refused.
     pub rejected: u64,
-    /// Cooldowns.
+    /// How many cooldowns began.
     pub generations: u64,
-    /// The machine, at the end.
+    /// The state machine at the end.
     pub scope: PaceScope,
 }
 
@@ -34,18 +34,18 @@ struct SimReply {
     hint: Hint,
 }
 
-/// Calls `provider` for items of these sizes with so many workers until all are done.
-pub fn play(provider: &mut SimProvider, sizes: &[u64], workers: usize, seed: u64) -> Played {
+/// Calls `provider` for items of these sizes with `workers` workers until all are done.
+pub fn simulate(provider: &mut SimProvider, sizes: &[u64], workers: usize, seed: u64) -> Simulated {
     let mut scope = PaceScope::new(CooldownPolicy::default(), seed);
-    let mut line = StartQueue::default();
-    (0..sizes.len()).for_each(|item| line.put(item));
+    let mut queue = StartQueue::default();
+    (0..sizes.len()).for_each(|item| queue.put(item));
     let mut replies: BinaryHeap<Reverse<(Tick, u64)>> = BinaryHeap::new();
-    let mut under_way: HashMap<u64, SimReply> = HashMap::new();
+    let mut in_flight: HashMap<u64, SimReply> = HashMap::new();
     let (mut now, mut number, mut done) = (Tick::ZERO, 0_u64, 0);
     while done < sizes.len() && number < CALLS_MAX * sizes.len() as u64 {
         let mut wake = None;
-        while under_way.len() < workers {
-            let Some(item) = line.peek().copied() else { break };
+        while in_flight.len() < workers {
+            let Some(item) = queue.peek().copied() else { break };
             let load = Load::tokens(sizes[item]);
             match scope.permit(now, load) {
                 Permit::Now => {}
@@ -55,12 +55,12 @@ pub fn play(provider: &mut SimProvider, sizes: &[u64], workers: usize, seed: u64
                 }
                 Permit::Closed(_) => break,
             }
-            line.take();
+            queue.take();
             let call = scope.start(now, load);
             let (hint, latency) = provider.call(now, sizes[item]);
             number += 1;
             replies.push(Reverse((now + latency, number)));
-            under_way.insert(number, SimReply { item, call, hint });
+            in_flight.insert(number, SimReply { item, call, hint });
         }
         let reply = replies.peek().map(|Reverse((at, _))| *at);
         let Some(next) = [wake, reply].into_iter().flatten().min() else { break };
@@ -70,21 +70,22 @@ pub fn play(provider: &mut SimProvider, sizes: &[u64], workers: usize, seed: u64
                 break;
             }
             replies.pop();
-            let Some(reply) = under_way.remove(&number) else { continue };
+            let Some(reply) = in_flight.remove(&number) else { continue };
             scope.reply(now, &reply.call, &reply.hint, true);
             match reply.hint.class {
                 Class::Ok => done += 1,
-                _ => line.park(reply.item),
+                _ => queue.park(reply.item),
             }
         }
     }
     let counters = scope.counters();
     let (calls, rejected, generations) = (counters.calls, counters.rejected, counters.generations);
-    Played { makespan: now, calls, rejected, generations, scope }
+    Simulated { makespan: now, calls, rejected, generations, scope }
 }
 
-/// How long it takes who never waits: a call starts as soon as a worker is free, and what is refused is called again at once.
-pub fn play_at_once(provider: &mut SimProvider, sizes: &[u64], workers: usize) -> Tick {
+/// Returns how long a caller takes that never waits: a call starts as soon as a worker is free, and
+/// a refused item is called again at once.
+pub fn simulate_without_waiting(provider: &mut SimProvider, sizes: &[u64], workers: usize) -> Tick {
     let mut waiting: Vec<usize> = (0..sizes.len()).rev().collect();
     let mut replies: BinaryHeap<Reverse<(Tick, usize, bool)>> = BinaryHeap::new();
     let mut now = Tick::ZERO;

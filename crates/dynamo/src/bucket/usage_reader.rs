@@ -1,11 +1,12 @@
 //! Reading usage and activity, with nothing written.
 //!
 //! A record of usage and the counters of its bucket are in several items, and writing usage down moves both in one
-//! transaction. So the items of the bucket are read before the record and after it: if the counters say both times that the
+//! transaction. So the items of the bucket are read before the record and after it: if the counters show both times that the
 //! same was written down, the record has exactly that, and the rest is added in memory. A transaction of reads would
 //! conflict with every write to a busy bucket.
 
 use std::collections::{BTreeSet, HashMap};
+use std::sync::Arc;
 
 use tollgate_core::Tick;
 use tollgate_store::records::{Cursor, GETS_MAX, Item, ItemKey, PAGE_MAX, Page};
@@ -13,18 +14,30 @@ use tollgate_store::usage::{Window, iso, usage_key};
 use tollgate_store::{Activity, Scope, StoreError};
 
 use super::address::Address;
-use super::scope::FoundItems;
+use super::bucket_reader::{BucketReader, Items};
+use super::index::{self, FoundItems};
 use super::snapshot::ItemSnapshot;
+use super::submit::Submitter;
 use crate::attributes::{item_of, key_attributes};
-use crate::inner::DynamoInner;
 use crate::records::read_items;
-use crate::service::{CallFailure, Elapsed};
+use crate::service::{Attempts, CallFailure, TableService};
 
-/// The items of one bucket, in the order of their numbers; none if the first is not there.
-pub(super) type Items = Vec<Option<ItemSnapshot>>;
+/// Reads usage and activity.
+pub(crate) struct UsageReader {
+    submitter: Arc<Submitter>,
+    reader: Arc<BucketReader>,
+}
 
-impl DynamoInner {
-    /// What is in use of some buckets of a scope, and what was used of them that is in no record yet.
+impl UsageReader {
+    pub(super) fn new(submitter: Arc<Submitter>, reader: Arc<BucketReader>) -> UsageReader {
+        UsageReader { submitter, reader }
+    }
+
+    fn service(&self) -> &TableService {
+        self.submitter.items.service()
+    }
+
+    /// Returns what is in use of some buckets of a scope, and what was used of them that is in no record yet.
     ///
     /// Reads only, except that this process gives back what it has taken ahead and not used.
     pub(crate) async fn activity(
@@ -33,25 +46,26 @@ impl DynamoInner {
         scope: Scope<'_>,
         after: Option<Cursor>,
     ) -> Result<Page<Activity>, StoreError> {
-        self.await_all_detached().await;
-        let start = after.map(|after| self.start_of(namespace, scope, &after)).transpose()?;
-        let FoundItems { items, next } = self.find(namespace, scope, start, PAGE_MAX).await?;
+        self.submitter.items.jobs.await_all_detached().await;
+        let start = after.map(|after| index::start_of(namespace, scope, &after)).transpose()?;
+        let found = index::find(self.service(), namespace, scope, start, PAGE_MAX).await?;
+        let FoundItems { items, next } = found;
         let mut activities = Vec::new();
         let firsts: Vec<Address> =
-            items.into_iter().filter(|(_, shard)| *shard == 0).map(|(it, _)| it).collect();
+            items.into_iter().filter(|(_, shard)| *shard == 0).map(|(address, _)| address).collect();
         for addresses in firsts.chunks(GETS_MAX) {
             activities.extend(self.activity_of(addresses).await?);
         }
-        Ok(Page { items: activities, next: next.map(|next| self.cursor_of(namespace, scope, &next)) })
+        Ok(Page { items: activities, next: next.map(|next| index::cursor_of(namespace, scope, &next)) })
     }
 
-    /// The same of these buckets, at most as many as are read at once.
+    /// Returns the activity of these buckets, at most as many as are read at once.
     async fn activity_of(&self, addresses: &[Address]) -> Result<Vec<Activity>, StoreError> {
         for address in addresses {
-            self.return_prefetched(address).await?;
+            self.submitter.return_prefetched(address).await;
         }
-        let buckets = self.items_of(addresses).await?;
-        let this_hour = Window::Hour.start(self.service.clock.now());
+        let buckets = self.reader.items_of(addresses).await?;
+        let this_hour = Window::Hour.start(self.service().clock.now());
         let mut found = Vec::new();
         // A bucket that counts this hour may have written down some of it, so its record is read as well.
         let (mut counting, mut keys) = (Vec::new(), Vec::new());
@@ -63,15 +77,16 @@ impl DynamoInner {
                 counting.push((found.len(), address.clone(), items.clone()));
                 keys.push(usage_key(&address.space(), entity, resource, Window::Hour, &iso(this_hour)));
             }
-            let limits = self.merged_bucket(address, items);
-            let now = self.service.clock.now();
+            let limits = self.reader.merged_bucket(address, items);
+            let now = self.service().clock.now();
             found.push(Activity {
                 entity: entity.into(),
                 resource: resource.into(),
                 hour: None,
                 others: hours.into_iter().collect(),
-                in_use: limits
-                    .map_or(0, |image| Activity::in_use(&image.kept.bucket.peek(&image.kept.limits, now))),
+                in_use: limits.map_or(0, |image| {
+                    Activity::in_use(&image.stored.bucket.peek(&image.stored.limits, now))
+                }),
             });
         }
         let places: Vec<usize> = counting.iter().map(|(place, ..)| *place).collect();
@@ -83,31 +98,31 @@ impl DynamoInner {
         Ok(found)
     }
 
-    /// The records of usage at these keys, each with what its bucket has counted since.
+    /// Returns the records of usage at these keys, each with what its bucket has counted since.
     pub(crate) async fn usage_at(&self, keys: &[ItemKey]) -> Result<Vec<Option<Item>>, StoreError> {
-        self.await_all_detached().await;
+        self.submitter.items.jobs.await_all_detached().await;
         let mut addresses: Vec<Address> = Vec::new();
         for address in keys.iter().filter_map(Address::of_usage) {
             if !addresses.contains(&address) {
-                self.return_prefetched(&address).await?;
+                self.submitter.return_prefetched(&address).await;
                 addresses.push(address);
             }
         }
-        let buckets = self.items_of(&addresses).await?;
+        let buckets = self.reader.items_of(&addresses).await?;
         self.usage_with(keys, addresses.into_iter().zip(buckets).collect()).await
     }
 
-    /// The records at these keys with what the buckets have counted since. The items of the buckets were read before.
+    /// Returns the records at these keys with what the buckets have counted since. The items of the buckets were read before.
     async fn usage_with(
         &self,
         keys: &[ItemKey],
         mut buckets: HashMap<Address, Items>,
     ) -> Result<Vec<Option<Item>>, StoreError> {
         let addresses: Vec<Address> = buckets.keys().cloned().collect();
-        let (watch, mut changes) = (Elapsed::start(), 0);
+        let mut attempts = Attempts::start();
         loop {
             let records = self.records_at(keys).await?;
-            let after = self.items_of(&addresses).await?;
+            let after = self.reader.items_of(&addresses).await?;
             let is_same = |(address, after): (&Address, &Items)| is_written_alike(&buckets[address], after);
             let is_settled = addresses.iter().zip(&after).all(is_same);
             buckets = addresses.iter().cloned().zip(after).collect();
@@ -118,47 +133,46 @@ impl DynamoInner {
                 });
                 return Ok(added.collect());
             }
-            changes += 1;
-            self.pause_after(changes, watch).await?;
+            self.service().pause_after_miss(&mut attempts).await?;
         }
     }
 
-    /// The records at these keys that have not expired, each as it is when it is read.
+    /// Returns the records at these keys that have not expired, each as it is when it is read.
     async fn records_at(&self, keys: &[ItemKey]) -> Result<HashMap<ItemKey, Item>, StoreError> {
         let distinct: BTreeSet<&ItemKey> = keys.iter().collect();
         if distinct.is_empty() {
             return Ok(HashMap::new());
         }
         let wanted = distinct.into_iter().map(key_attributes).collect();
-        let found = read_items(&self.service, wanted).await.map_err(CallFailure::store_error)?;
-        let now = self.service.clock.now();
+        let found = read_items(self.service(), wanted).await.map_err(CallFailure::store_error)?;
+        let now = self.service().clock.now();
         let live = found.into_iter().filter_map(item_of).filter(|item| !item.has_expired(now));
         Ok(live.map(|item| (item.key.clone(), item)).collect())
     }
 
-    /// A record of usage as it would be if all usage of its bucket were written down.
+    /// Returns a record of usage as it would be if all usage of its bucket were written down.
     fn with_unwritten(
         &self,
         key: &ItemKey,
         record: Option<Item>,
         items: &[Option<ItemSnapshot>],
     ) -> Option<Item> {
-        let kept = &self.buckets.settings.usage_retention;
+        let retention = &self.submitter.items.writer.settings.usage_retention;
         let images = items.iter().flatten();
-        let unwritten = images.flat_map(|image| image.counters.unwritten(&image.kept.limits));
+        let unwritten = images.flat_map(|image| image.counters.unwritten(&image.stored.limits));
         let sums = unwritten.filter_map(|(hour, aside)| aside.sums(hour));
-        sums.fold(record, |there, sums| sums.added_to(key, there, kept))
+        sums.fold(record, |there, sums| sums.added_to(key, there, retention))
     }
 }
 
-/// The hours of which something is in no record yet.
+/// Returns the hours with usage that is in no record yet.
 fn unwritten_hours(items: &[Option<ItemSnapshot>]) -> BTreeSet<Tick> {
     let images = items.iter().flatten();
-    let hours = images.flat_map(|image| image.counters.unwritten(&image.kept.limits));
+    let hours = images.flat_map(|image| image.counters.unwritten(&image.stored.limits));
     hours.filter_map(|(hour, aside)| Some(aside.sums(hour)?.starts())).collect()
 }
 
-/// Whether nothing of a bucket was written down between two looks at it.
+/// Returns whether nothing of a bucket was written down between two reads.
 fn is_written_alike(before: &Items, after: &Items) -> bool {
     let is_same = |(one, two): (&Option<ItemSnapshot>, &Option<ItemSnapshot>)| match (one, two) {
         (None, None) => true,

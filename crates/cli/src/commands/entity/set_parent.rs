@@ -1,4 +1,4 @@
-//! Giving an entity another parent.
+//! `tollgate entity set-parent`.
 
 use anyhow::{Context as _, Result};
 use serde::Serialize;
@@ -8,7 +8,7 @@ use crate::context::Context;
 use crate::output::{Answer, Output, TextPage};
 use crate::views::{EntityView, action_label};
 
-/// Gives an entity another parent, or none, and says whether it cascades if that is asked for, too.
+/// Sets or removes the parent of an entity, and sets whether it cascades if that is asked for.
 pub(super) fn set_parent(context: &Context, args: EntitySetParentArgs) -> Result<Output> {
     let EntitySetParentArgs { entity, parent, none: _, cascade } = args;
     let (changed, now) = context.change(|catalog| {
@@ -42,15 +42,15 @@ impl Answer for MoveAnswer {
 
     fn text(&self, page: &mut TextPage) {
         let id = &self.entity.id;
-        let place = match self.entity.parent_text() {
+        let target = match self.entity.parent_text() {
             parent if parent.is_empty() => "to the top".to_owned(),
             parent => format!("under {parent}"),
         };
         if self.changed {
-            page.line(format_args!("{} entity {id} {place}", action_label(self.dry_run, "moved", "move")));
+            page.line(format_args!("{} entity {id} {target}", action_label(self.dry_run, "moved", "move")));
         } else {
-            let place = if place == "to the top" { "at the top" } else { &place };
-            page.line(format_args!("entity {id} was {place} already"));
+            let current = if target == "to the top" { "at the top" } else { &target };
+            page.line(format_args!("entity {id} is already {current}"));
         }
     }
 }

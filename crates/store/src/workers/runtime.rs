@@ -1,4 +1,4 @@
-//! The threads that calls to a store across a network are made on.
+//! Threads for the calls to a store across a network.
 
 use std::future::Future;
 use std::io;
@@ -7,15 +7,27 @@ use std::task::{Context, Poll};
 
 use tokio::runtime::{Builder, Handle, Runtime};
 
-/// How many threads there are. They wait for the network; the work of a call is done by who polls it.
+/// How many threads there are. They wait for the network; the work of a call is done by the task that polls it.
 const WORKERS: usize = 2;
 
 /// A small runtime of its own, so that replies can be awaited from any executor and waited for in any thread.
+///
+/// ```
+/// use tollgate_store::workers::{Within, Workers};
+///
+/// # fn run() -> std::io::Result<()> {
+/// let workers = Workers::start("example")?;
+/// let reply = Within::new(workers.handle().clone(), async { 7 });
+/// assert_eq!(workers.handle().block_on(reply), 7);
+/// # Ok(())
+/// # }
+/// # run().unwrap();
+/// ```
 #[derive(Debug)]
 pub struct Workers(Option<Runtime>);
 
 impl Workers {
-    /// Starts them, under a name.
+    /// Starts the threads, under a name.
     ///
     /// # Errors
     ///
@@ -26,14 +38,14 @@ impl Workers {
         builder.build().map(|runtime| Workers(Some(runtime)))
     }
 
-    /// Starts them for a process that was forked off, which has none of the threads of its parent.
+    /// Starts the threads of a forked process, which has none of the threads of its parent.
     pub fn start_again(name: &str) -> Workers {
         Workers::start(name).expect("a process that cannot start two threads cannot call a server")
     }
 
-    /// The runtime.
+    /// Returns the handle of the runtime.
     pub fn handle(&self) -> &Handle {
-        self.0.as_ref().expect("the runtime is there until it is dropped").handle()
+        self.0.as_ref().expect("the runtime exists until it is dropped").handle()
     }
 }
 
@@ -46,14 +58,15 @@ impl Drop for Workers {
     }
 }
 
-/// A future that runs in the thread that polls it, with timers and connections of the runtime.
+/// A future that runs in the thread that polls it, with timers and connections of the runtime. See [`Workers`] for an
+/// example.
 pub struct Within<F> {
     handle: Handle,
     future: Option<Pin<Box<F>>>,
 }
 
 impl<F: Future> Within<F> {
-    /// `future` within the runtime of `handle`.
+    /// Runs `future` within the runtime of `handle`.
     pub fn new(handle: Handle, future: F) -> Within<F> {
         Within { handle, future: Some(Box::pin(future)) }
     }
@@ -72,7 +85,7 @@ impl<F: Future> Future for Within<F> {
 
 impl<F> Drop for Within<F> {
     fn drop(&mut self) {
-        // A request that is given up may leave something to the runtime, such as its connection.
+        // A request that is cancelled may leave something to the runtime, such as its connection.
         let _entered = self.handle.enter();
         self.future = None;
     }

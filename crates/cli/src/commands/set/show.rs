@@ -1,4 +1,4 @@
-//! What there is of limit sets, and how they stand.
+//! `tollgate set list` and `show`.
 
 use std::time::Duration;
 
@@ -7,33 +7,34 @@ use serde::Serialize;
 use tollgate::{StoredSet, StoredSets, Tick};
 
 use super::{sets, unknown};
-use crate::args::{SetArgs, SetPlaceArgs};
+use crate::args::{SetArgs, SetNamespaceArgs};
 use crate::context::Context;
 use crate::duration_text;
 use crate::output::{Answer, Output, TableCell, TextPage, TextTable, style};
 use crate::views::{LimitView, StatusView, limit_table, limit_views};
 
-/// How many sets are asked for at once.
+/// The page size of listing.
 const PAGE: usize = 1_000;
 
-/// How many sets are looked at. More say nothing to people.
+/// The maximum number of sets that are listed.
 const SETS_MAX: usize = 10_000;
 
-/// A limit set as it stands.
+/// The state of a limit set.
 #[derive(Serialize)]
 struct StoredView {
     name: String,
-    /// Whether all limits are full and no cooldown lasts.
+    /// Whether all limits are full and there is no cooldown.
     idle: bool,
-    /// How long the cooldown lasts; `null` if none does.
+    /// How long the cooldown lasts; `null` without one.
     resumes_in_us: Option<u64>,
     limits: Vec<LimitView>,
     status: Vec<StatusView>,
 }
 
-/// All sets, by name, also those whose bucket was forgotten because it was full.
+/// Lists all sets by name, also those whose bucket was evicted because it was full.
 pub(in crate::commands) fn all_sets(sets: &StoredSets) -> Result<Vec<StoredSet>> {
-    let (mut found, mut after) = (Vec::new(), None);
+    let mut found = Vec::new();
+    let mut after = None;
     loop {
         let page = sets.list(after, PAGE).wait()?;
         found.extend(page.items);
@@ -46,21 +47,21 @@ pub(in crate::commands) fn all_sets(sets: &StoredSets) -> Result<Vec<StoredSet>>
 }
 
 /// Lists the sets of a namespace.
-pub(super) fn list(context: &Context, place: SetPlaceArgs) -> Result<Output> {
+pub(super) fn list(context: &Context, location: SetNamespaceArgs) -> Result<Output> {
     let store = context.store_to_read()?;
-    let found = all_sets(&sets(context, store.clone(), &place))?;
+    let found = all_sets(&sets(context, store.clone(), &location))?;
     let now = store.clock().now();
     let sets = found.iter().map(|set| StoredView::of(set, now)).collect();
-    Ok(Output::new(SetListAnswer { namespace: place.namespace, sets }))
+    Ok(Output::new(SetListAnswer { namespace: location.namespace, sets }))
 }
 
 /// Shows one set.
-pub(super) fn show(context: &Context, SetArgs { name, place }: SetArgs) -> Result<Output> {
+pub(super) fn show(context: &Context, SetArgs { name, location }: SetArgs) -> Result<Output> {
     let store = context.store_to_read()?;
-    let set = sets(context, store.clone(), &place).get(&name).wait()?;
-    let set = set.ok_or_else(|| unknown(&name, &place))?;
+    let set = sets(context, store.clone(), &location).get(&name).wait()?;
+    let set = set.ok_or_else(|| unknown(&name, &location))?;
     let set = StoredView::of(&set, store.clock().now());
-    Ok(Output::new(SetShowAnswer { namespace: place.namespace, set }))
+    Ok(Output::new(SetShowAnswer { namespace: location.namespace, set }))
 }
 
 impl StoredView {
@@ -75,17 +76,17 @@ impl StoredView {
     }
 }
 
-/// How long the cooldown of a set lasts from now on, if one does.
+/// Returns how long the cooldown of a set still lasts, if there is one.
 pub(super) fn cooling(set: &StoredSet, now: Tick) -> Option<Duration> {
     set.cooling_until.map(|until| until.since(now).to_duration()).filter(|left| !left.is_zero())
 }
 
-/// The same in microseconds.
+/// Returns how long the cooldown of a set still lasts, in microseconds.
 pub(in crate::commands) fn cooling_us(set: &StoredSet, now: Tick) -> Option<u64> {
     cooling(set, now).map(|left| u64::try_from(left.as_micros()).unwrap_or(u64::MAX))
 }
 
-/// Whether a set admits calls, for people.
+/// Formats the state of a set.
 pub(in crate::commands) fn state(resumes_in_us: Option<u64>, is_idle: bool) -> TableCell {
     match resumes_in_us.map(Duration::from_micros) {
         None if is_idle => TableCell::styled("idle", style::GOOD),
@@ -137,9 +138,11 @@ impl Answer for SetShowAnswer {
         ]);
         page.heading("Limits in force");
         page.table_or_line(&limit_table(&set.limits), "none known");
-        page.heading("How they stand");
+        page.heading("Available");
         let mut table = TextTable::new(["LIMIT", "AVAILABLE", "OF", ""]).right(1).right(2);
-        set.status.iter().for_each(|status| table.row(status.cells()));
-        page.table_or_line(&table, "nothing is known");
+        for status in &set.status {
+            table.row(status.cells());
+        }
+        page.table_or_line(&table, "none known");
     }
 }
