@@ -32,10 +32,10 @@ pub(crate) async fn until(clock: &Clock, time: Tick) {
 }
 
 #[derive(Default)]
-struct SleepWaker(Mutex<SleepState>);
+struct SleepWaker(Mutex<MockSleepState>);
 
 #[derive(Default)]
-struct SleepState {
+struct MockSleepState {
     fired: bool,
     waker: Option<Waker>,
 }
