@@ -6,9 +6,9 @@ use crate::TaskOutcome;
 use crate::command::Cargo;
 use crate::repo;
 
-/// Passes the arguments on; tollgate-bench knows what they mean and says so when they mean nothing.
+/// Forwards the arguments to tollgate-bench, which validates them.
 pub(crate) fn run(arguments: &[String]) -> Result<TaskOutcome> {
-    // The rows about the command run it, and look for it beside the benchmarks.
+    // The rows about the command run it from the directory of the benchmarks.
     Cargo::new(["build", "--release", "--quiet", "--package", "tollgate-cli"]).run(&repo::root()?)?;
     let fixed = ["run", "--release", "--quiet", "--package", "tollgate-bench", "--"];
     let passed_on = absolute_json(arguments)?;
@@ -20,7 +20,7 @@ pub(crate) fn run(arguments: &[String]) -> Result<TaskOutcome> {
     })
 }
 
-/// The benchmarks start in the root, but FILE was typed where the caller stands.
+/// Resolves FILE against the caller's directory, because the benchmarks run in the root.
 fn absolute_json(arguments: &[String]) -> Result<Vec<String>> {
     let mut arguments = arguments.to_vec();
     for index in 1..arguments.len() {

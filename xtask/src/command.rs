@@ -1,4 +1,4 @@
-//! Running cargo, and saying which command failed.
+//! Runs cargo, with errors that name the failed command.
 
 use std::ffi::OsString;
 use std::path::Path;
@@ -32,7 +32,7 @@ impl Cargo {
         Ok(())
     }
 
-    /// Runs it with the terminal's streams and tells how it ended.
+    /// Runs it with the terminal's streams and returns its exit status.
     pub(crate) fn status(&self, root: &Path) -> Result<ExitStatus> {
         self.command(root).status().with_context(|| format!("could not start `{}`", self.line()))
     }
@@ -47,7 +47,7 @@ impl Cargo {
         String::from_utf8(output.stdout).with_context(|| format!("`{}` wrote no UTF-8", self.line()))
     }
 
-    /// As [`output`](Cargo::output), with what it tells on standard error shown as it comes.
+    /// As [`output`](Cargo::output), with its standard error shown on the terminal.
     pub(crate) fn answer(&self, root: &Path) -> Result<String> {
         let mut command = self.command(root);
         let output = command.stderr(Stdio::inherit()).output();
@@ -58,7 +58,7 @@ impl Cargo {
         String::from_utf8(output.stdout).with_context(|| format!("`{}` wrote no UTF-8", self.line()))
     }
 
-    /// The line a person would type.
+    /// Returns the command line as typed in a shell.
     pub(crate) fn line(&self) -> String {
         let environment = self.environment.iter().map(|(name, value)| format!("{name}={} ", quoted(value)));
         let arguments = self.arguments.iter().map(|argument| format!(" {}", quoted(argument)));
@@ -70,7 +70,7 @@ impl Cargo {
         let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
         let mut command = Command::new(cargo);
         command.args(&self.arguments).current_dir(root);
-        // Build scripts look at these, so another cargo with them would build all anew that depends on such a crate.
+        // Build scripts depend on these, so a cargo with other values would rebuild everything that depends on such a crate.
         for name in of_this_package(std::env::vars_os()) {
             command.env_remove(name);
         }
@@ -79,7 +79,7 @@ impl Cargo {
     }
 }
 
-/// The names of the variables by which cargo tells a program about its package.
+/// Returns the environment variables in which cargo describes the package of this program.
 fn of_this_package(variables: std::env::VarsOs) -> impl Iterator<Item = OsString> {
     let is_told = |name: &OsString| {
         let name = name.to_string_lossy();
@@ -103,7 +103,7 @@ mod tests {
     }
 
     #[test]
-    fn cargo_is_not_told_of_the_package_of_this_program() {
+    fn the_variables_of_this_package_are_removed() {
         let command = Cargo::new(["build"]).command(Path::new("."));
         let is_removed =
             |wanted: &str| command.get_envs().any(|(name, value)| name == wanted && value.is_none());

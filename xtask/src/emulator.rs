@@ -1,4 +1,4 @@
-//! A second opinion: the suites against another implementation of DynamoDB, over HTTP, and the real Lambda on it.
+//! The suites against another implementation of DynamoDB, over HTTP, and the real Lambda on it.
 
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
 use std::path::Path;
@@ -45,12 +45,12 @@ fn lambda(root: &Path, python: &Python, endpoint: &str) -> Result<()> {
     script.arg("xtask/python/lambda_on_ministack.py").arg(endpoint);
     script.arg(built.join("bootstrap")).arg(built.join("tollgate")).current_dir(root);
     if !script.status().context("the script cannot be started")?.success() {
-        bail!("the Lambda did not write down what was used");
+        bail!("the Lambda did not record the usage");
     }
     Ok(())
 }
 
-/// An emulator on a port of its own, ended when it is dropped.
+/// An emulator on a free port, killed on drop.
 struct Emulator {
     process: Child,
     endpoint: String,
@@ -58,7 +58,7 @@ struct Emulator {
 
 impl Emulator {
     fn start(root: &Path, python: &Python) -> Result<Emulator> {
-        // A port that was free a moment ago is the best there is: the emulator takes a number only.
+        // The port was free a moment ago: the emulator cannot choose one itself.
         let port = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?.local_addr()?.port();
         let folder = metadata::load(root)?.target_directory.join("ministack");
         std::fs::create_dir_all(&folder)?;
@@ -72,7 +72,7 @@ impl Emulator {
         Ok(emulator)
     }
 
-    #[expect(clippy::disallowed_methods, reason = "a program that starts tells nobody when it is ready")]
+    #[expect(clippy::disallowed_methods, reason = "the emulator does not report when it is ready")]
     fn wait_for(&mut self, port: u16) -> Result<()> {
         for _ in 0..TRIES {
             if let Some(status) = self.process.try_wait()? {

@@ -1,4 +1,4 @@
-//! The examples people will copy: every one builds, and every one that ends by itself runs.
+//! Builds every example, and runs every one that ends.
 
 use std::path::Path;
 
@@ -7,7 +7,7 @@ use anyhow::{Context, Result};
 use crate::command::Cargo;
 use crate::metadata::{self, Example};
 
-/// In an example's source: it needs a network or never ends, so it is built and not run.
+/// The mark in an example's source that needs a network or never ends, so that it is built and not run.
 const BUILD_ONLY: &str = "// xtask: build only";
 
 /// Builds all examples of the workspace, then runs them one by one.

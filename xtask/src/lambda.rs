@@ -22,15 +22,16 @@ pub(crate) fn run(arguments: &[String]) -> Result<TaskOutcome> {
     };
     let root = repo::root()?;
     let build = ["build", "--release", "--package", "tollgate-lambda"];
-    Cargo::new(build.into_iter().chain(target.into_iter().flat_map(|it| ["--target", it]))).run(&root)?;
+    Cargo::new(build.into_iter().chain(target.into_iter().flat_map(|triple| ["--target", triple])))
+        .run(&root)?;
     let folder = metadata::load(&root)?.target_directory;
     let built = folder.join(target.unwrap_or_default()).join("release");
     let zip = folder.join("tollgate-lambda.zip");
-    // Python's own module keeps the file's permission to be run.
+    // Python's module keeps the executable bit.
     let mut pack = Command::new("python3");
     pack.args(["-m", "zipfile", "-c"]).arg(&zip).arg("bootstrap").current_dir(&built);
     if !pack.status().context("python3 cannot be started; it makes the zip")?.success() {
-        bail!("the zip cannot be made");
+        bail!("the zip cannot be created");
     }
     println!("{}", zip.display());
     Ok(TaskOutcome::Passed)

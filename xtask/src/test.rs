@@ -1,4 +1,4 @@
-//! `cargo xtask test`: everything that must pass, in order, until something does not.
+//! `cargo xtask test`: runs everything that must pass, until a step fails.
 
 use std::path::Path;
 
@@ -8,17 +8,17 @@ use crate::command::Cargo;
 use crate::stopwatch::Stopwatch;
 use crate::{TaskOutcome, emulator, examples, metadata, repo, servers, tidy};
 
-/// One step: what it is called, what it proves, and how to do it.
+/// One step: its name, what it checks, and its function.
 struct TestStep {
     name: &'static str,
     promise: &'static str,
     run: fn(&Path) -> Result<()>,
 }
 
-/// Cheap steps first, so that a slip is reported early.
+/// The steps, cheap ones first.
 const STEPS: [TestStep; 8] = [
     step("tidy", "the house rules hold", tidy_step),
-    step("servers", "Redis and Valkey are there for the tests", servers::prepare),
+    step("servers", "Redis and Valkey are installed for the tests", servers::prepare),
     step("test", "unit, integration and documentation tests pass", tests),
     step("deploy", "CloudFormation understands the template", emulator::check_template),
     step("emulator", "the suites pass on ministack, and the Lambda writes usage", emulator::run),
@@ -38,7 +38,9 @@ pub(crate) fn run(arguments: &[String]) -> Result<TaskOutcome> {
         [] => STEPS.iter().collect(),
         ["--only", name] => STEPS.iter().filter(|step| step.name == name).collect(),
         ["--list"] => {
-            STEPS.iter().for_each(|step| println!("{:<9} {}", step.name, step.promise));
+            for step in STEPS {
+                println!("{:<9} {}", step.name, step.promise);
+            }
             return Ok(TaskOutcome::Passed);
         }
         _ => return Ok(misused(&words)),
@@ -80,7 +82,7 @@ fn tidy_step(root: &Path) -> Result<()> {
 
 fn tests(root: &Path) -> Result<()> {
     Cargo::new(["test", "--workspace", "--no-fail-fast"]).run(root)?;
-    // Nothing in the workspace carries the vocabularies, so nothing else would test with them.
+    // No crate of the workspace enables the vocabularies, so they need a separate test run.
     Cargo::new(["test", "--package", "tollgate-provider", "--features", "tiktoken", "--lib"]).run(root)
 }
 
@@ -89,7 +91,7 @@ fn run_examples(root: &Path) -> Result<()> {
 }
 
 fn loom(root: &Path) -> Result<()> {
-    // A flag for all of rustc would rebuild everything else too: hence a directory of its own.
+    // The flag changes every crate, so a separate directory keeps the other builds.
     let target = metadata::load(root)?.target_directory.join("loom");
     Cargo::new(["test", "--package", "tollgate-store", "--release", "--test", "loom"])
         .env("RUSTFLAGS", "--cfg loom")

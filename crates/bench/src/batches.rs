@@ -1,4 +1,4 @@
-//! Batches: how long they take on a clock that jumps, and what they cost on one that does not.
+//! Batches: their duration in simulated time, and their cost in processor time.
 
 use std::any::Any;
 use std::future::pending;
@@ -23,14 +23,14 @@ pub(crate) const NONE_REFUSED: &str = "as many calls";
 
 const WORKERS: usize = 50;
 
-/// How many items are streamed to see whether memory grows.
+/// The number of items that are streamed to measure the growth of memory.
 const STREAMED: u64 = 1_000_000;
 
 fn bucket(rate: u64, burst: u64) -> SimLimit {
     SimLimit::Bucket { rate, burst }
 }
 
-/// Plays a batch, and says how much longer it took than it had to.
+/// Simulates a batch, and returns its duration as a multiple of the ideal one.
 fn makespan(mut provider: SimProvider, sizes: &[u64], workers: usize, ideal: Span) -> SoloValue {
     let simulated = simulate(&mut provider, sizes, workers, 1);
     let rejected = simulated.rejected as f64 * 100.0 / simulated.calls as f64;
@@ -97,7 +97,7 @@ pub(crate) fn no_op() -> Result<BenchOperation> {
     }))
 }
 
-/// The same through two channels and as many tasks, with nothing that can fail.
+/// As many items through two tokio channels, without error handling.
 pub(crate) fn tokio_queue() -> Result<BenchOperation> {
     let runtime = runtime()?;
     Ok(Box::new(move |times| {
@@ -107,7 +107,8 @@ pub(crate) fn tokio_queue() -> Result<BenchOperation> {
             let take = Arc::new(tokio::sync::Mutex::new(take));
             let mut tasks = tokio::task::JoinSet::new();
             for _ in 0..WORKERS {
-                let (take, tell) = (Arc::clone(&take), tell.clone());
+                let take = Arc::clone(&take);
+                let tell = tell.clone();
                 tasks.spawn(async move {
                     loop {
                         let Some(item) = take.lock().await.recv().await else { break };
@@ -134,17 +135,17 @@ pub(crate) fn tokio_queue() -> Result<BenchOperation> {
     }))
 }
 
-/// Items of which each tenth is refused once, on a clock that jumps.
+/// Items of which each tenth is throttled once, in simulated time.
 pub(crate) fn tenth_refused() -> Result<BenchOperation> {
     calls_that_take_time(|_| 0, |call| call.number() == 1 && call.payload().is_multiple_of(10))
 }
 
-/// As many calls as that, none of them refused.
+/// The same number of calls, none of them throttled.
 pub(crate) fn none_refused() -> Result<BenchOperation> {
     calls_that_take_time(|times| times.div_ceil(10), |_| false)
 }
 
-/// Calls that take a while, as calls do, on a clock that jumps: what they cost is what the batch and its timers cost.
+/// Calls with latency, in simulated time: their cost is that of the batch and its timers.
 fn calls_that_take_time(
     more: fn(u64) -> u64,
     is_refused: fn(&ItemAttempt<u64>) -> bool,
@@ -171,7 +172,7 @@ fn calls_that_take_time(
     }))
 }
 
-/// A batch that has accepted so many items, of which one never ends.
+/// A batch that has accepted many items, one of which never ends.
 pub(crate) fn queued(count: u64) -> Result<Box<dyn Any>> {
     let runtime = runtime()?;
     let run = runtime.block_on(async {
@@ -189,14 +190,15 @@ pub(crate) fn queued(count: u64) -> Result<Box<dyn Any>> {
     Ok(Box::new((run, runtime)))
 }
 
-/// How much memory grows while a million items pass.
+/// Measures the growth of memory while a million items pass.
 pub(crate) fn streamed(_: &Effort) -> Result<SoloValue> {
     let runtime = runtime()?;
     let (early, late) = runtime.block_on(async {
         let mut run = Batch::new().run(items(STREAMED), |call: ItemAttempt<u64>| async move {
             CallReply::done(*call.payload(), Hint::ok())
         });
-        let (mut read, mut early) = (0_u64, 0);
+        let mut read = 0_u64;
+        let mut early = 0;
         while run.next().await.is_some() {
             read += 1;
             if read == STREAMED / 10 {

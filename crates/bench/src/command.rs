@@ -1,4 +1,4 @@
-//! The command `tollgate` as a process of its own: what it costs, its start included.
+//! The cost of the command `tollgate` as a process, with its start.
 
 use std::fs::File;
 use std::io::{BufWriter, Write};
@@ -19,13 +19,13 @@ const ENTITIES: usize = 100_000;
 const CALLS: u64 = 1_000_000;
 const WRITERS: usize = 32;
 
-/// How often the shorter command is run: the system counts the time of processes in hundredths of a second.
+/// The repetitions of the shorter command, because the system measures processes in hundredths of a second.
 const SHOWS: u32 = 20;
 
-/// Hundredths of a second, which is what Linux counts in here whatever its own clock does.
+/// Hundredths of a second, the unit of Linux here.
 const TICK_MS: f64 = 10.0;
 
-/// The processor time of `tollgate entity show` in milliseconds, on a file of 100,000 entities.
+/// Measures the processor time of `tollgate entity show` in milliseconds, on a file of 100,000 entities.
 pub(crate) fn entity_show(_: &Effort) -> Result<SoloValue> {
     let tollgate = program()?;
     let scratch = Scratch::new()?;
@@ -40,7 +40,7 @@ pub(crate) fn entity_show(_: &Effort) -> Result<SoloValue> {
     Ok(SoloValue { value, detail: format!("processor time of the process, mean of {SHOWS}") })
 }
 
-/// The processor time of `tollgate simulate` in seconds, for 1,000,000 calls of 1,000 entities.
+/// Measures the processor time of `tollgate simulate` in seconds, for 1,000,000 calls of 1,000 entities.
 pub(crate) fn simulate(_: &Effort) -> Result<SoloValue> {
     let tollgate = program()?;
     let scratch = Scratch::new()?;
@@ -52,11 +52,11 @@ pub(crate) fn simulate(_: &Effort) -> Result<SoloValue> {
     let value = (children_ms()? - before) / 1_000.0;
     Ok(SoloValue {
         value,
-        detail: "processor time of the process, 1,000 entities, about 4% of the calls refused".into(),
+        detail: "processor time of the process, 1,000 entities, about 4% of the calls denied".into(),
     })
 }
 
-/// The release build of the command, which lies beside this program.
+/// Returns the release build of the command, in the directory of this program.
 pub(crate) fn program() -> Result<PathBuf> {
     let this = std::env::current_exe().context("cannot find this program")?;
     let tollgate = this.with_file_name(format!("tollgate{}", std::env::consts::EXE_SUFFIX));
@@ -77,10 +77,10 @@ pub(crate) fn run(tollgate: &Path, words: &[&str]) -> Result<()> {
     Ok(())
 }
 
-/// The processor time of all processes that were started here and have ended, in milliseconds.
+/// Returns the processor time of all child processes that have ended, in milliseconds.
 pub(crate) fn children_ms() -> Result<f64> {
     let stat =
-        std::fs::read_to_string("/proc/self/stat").context("only Linux tells the time of processes")?;
+        std::fs::read_to_string("/proc/self/stat").context("only Linux reports the time of processes")?;
     // The name of the program is in brackets and may have blanks; after it comes the third field.
     let (_, fields) = stat.rsplit_once(')').context("/proc/self/stat has no name")?;
     let ticks = fields.split_whitespace().skip(13).take(2).map(str::parse::<f64>);
@@ -108,11 +108,12 @@ fn fill(file: &Path) -> Result<()> {
     })
 }
 
-/// 1,000 calls a second, each entity about once a second in turns that differ.
+/// Writes 1,000 calls a second, each entity about once a second in a varying order.
 fn write_log(log: &Path) -> Result<()> {
     let mut file = BufWriter::new(File::create(log)?);
     for index in 0..CALLS {
-        let (entity, tokens) = (index * 7_919 % 1_000, 500 + index * 104_729 % 1_000);
+        let entity = index * 7_919 % 1_000;
+        let tokens = 500 + index * 104_729 % 1_000;
         writeln!(
             file,
             "{{\"time\": {}, \"entity\": \"user-{entity}\", \"resource\": \"gpt-4\", \"demand\": {{\"rpm\": 1, \"tpm\": {tokens}}}, \

@@ -1,4 +1,4 @@
-//! Two programs doing the same thing, in turns: A B A B, so that a slow moment of the machine hits both.
+//! Two subjects with the same operation, interleaved: A B A B, so that noise of the machine affects both.
 
 use anyhow::{Context, Result};
 
@@ -7,7 +7,7 @@ use crate::options::Effort;
 use crate::result::{BenchResult, Threshold};
 use crate::subject::{BenchOperation, Build, Peer, ensure_admitted};
 
-/// How long each side runs before it is measured.
+/// The warm-up of each side.
 const WARM_UP_NS: f64 = 500e6;
 
 /// A row about the time of one operation.
@@ -17,14 +17,14 @@ pub(crate) struct Contest {
     pub(crate) ours: Option<Build>,
     pub(crate) peer: Option<Peer<Build>>,
     pub(crate) bar: Option<Threshold>,
-    /// How often ours runs in a round at least, if it needs company to be itself.
+    /// The minimum number of our operations in a round, if the operation depends on concurrency.
     pub(crate) crowd: u64,
 }
 
-/// So few are run in a round that none has to be long.
+/// The initial number of operations in a round.
 pub(crate) const FEW: u64 = 16;
 
-/// A side at the start: set up, warm, and with as many operations a round as fill the round's time.
+/// A side after its warm-up, with as many operations a round as fill the round's time.
 struct ContestRunner {
     who: &'static str,
     operation: BenchOperation,
@@ -33,7 +33,7 @@ struct ContestRunner {
 }
 
 impl Contest {
-    /// Lets both sides run in turns and compares their medians.
+    /// Runs both sides alternately and compares their medians.
     pub(crate) fn measure(&self, effort: &Effort) -> Result<BenchResult> {
         let mut ours = self
             .ours
@@ -70,7 +70,7 @@ impl ContestRunner {
         let meter = contest.meter;
         let operation = build().with_context(|| format!("cannot set up {who}"))?;
         let mut runner = Self { who, operation, times, ns_per_operation: Vec::new() };
-        // Doubling until a round is long enough also warms caches and branch predictors.
+        // Doubling the round also warms caches and branch predictors.
         while runner.timed_ns(meter)? < effort.round_time.as_nanos() as f64 {
             runner.times *= 2;
         }
@@ -78,8 +78,8 @@ impl ContestRunner {
         Ok(runner)
     }
 
-    /// Runs for a while unmeasured. A clock that measures the processor's counter in the background, as ours does,
-    /// takes some of it; what is asked here is the cost of an operation in a program that has been running.
+    /// Runs without measuring. A clock that calibrates the processor's counter in the background, as ours does, uses some of
+    /// this time; the row measures the cost of an operation in a program that has been running.
     fn warm_up(&mut self) -> Result<()> {
         let mut warm_ns = 0.0;
         while warm_ns < WARM_UP_NS {
@@ -105,7 +105,7 @@ impl ContestRunner {
     }
 }
 
-/// The middle value: one round in which the machine hiccuped does not move it.
+/// Returns the median, which ignores outliers.
 fn median(mut values: Vec<f64>) -> f64 {
     values.sort_by(f64::total_cmp);
     values.get(values.len() / 2).copied().unwrap_or(f64::NAN)
@@ -121,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn a_side_that_does_ten_times_the_work_is_seen_to_cost_more() {
+    fn a_side_with_ten_times_the_work_costs_more() {
         let contest = Contest {
             name: "test/work",
             meter: TimeKind::ThreadCpu,
@@ -136,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn a_side_that_refuses_is_an_error() {
+    fn a_side_that_denies_is_an_error() {
         let refuses: Build = || Ok(each(|| false));
         let contest = Contest {
             name: "test/no",
@@ -152,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn the_median_shrugs_off_an_outlier() {
+    fn the_median_ignores_an_outlier() {
         assert_eq!(median(vec![3.0, 1000.0, 1.0, 2.0, 2.5]), 2.5);
     }
 }

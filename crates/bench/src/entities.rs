@@ -8,7 +8,7 @@ use tollgate::{Level, Limit, LimitBuilder, LimitSet, Limiter, Limits, NewEntity,
 use crate::keys;
 use crate::subject::{BenchOperation, each};
 
-/// More a second than any loop can take.
+/// More a second than any loop can acquire.
 const PLENTY: u64 = 1_000_000_000;
 
 const RESOURCE: &str = "gpt-4";
@@ -59,10 +59,10 @@ pub(crate) fn hot_child() -> Result<BenchOperation> {
     Ok(each(move || call(&limiter, "user-1")))
 }
 
-/// So many entities, each charged once under the limits of the resource.
+/// Many entities, each charged once under the limits of the resource.
 pub(crate) fn fill(entities: u64) -> Result<Box<dyn Any>> {
-    // What an entity has spent here comes back in a quarter of an hour: none may be full again, and so swept, before
-    // the last is in.
+    // A bucket refills in a quarter of an hour: none may be full again, and so be evicted, before the last one is
+    // created.
     let limiter = limiter([Limit::per_day("rpm", 100), Limit::per_day("tpm", 10_000)])?;
     charge_all(&limiter, entities)?;
     Ok(Box::new(limiter))
@@ -70,18 +70,18 @@ pub(crate) fn fill(entities: u64) -> Result<Box<dyn Any>> {
 
 fn charge_all(limiter: &Limiter, entities: u64) -> Result<()> {
     for index in 0..entities {
-        call(limiter, &keys::key(index)).then_some(()).context("we refused a new entity")?;
+        call(limiter, &keys::key(index)).then_some(()).context("a new entity was denied")?;
     }
     Ok(())
 }
 
-/// Finding out the limits of an entity that is not cached, while a million are in use.
+/// Reads the limits of an entity that is not cached, while a million are in use.
 pub(crate) fn resolve_beside_a_million() -> Result<BenchOperation> {
-    // Tests only ask whether it works, and are not optimised.
+    // Tests only check that it works, and are not optimised.
     resolve_beside(if cfg!(test) { 10_000 } else { 1_000_000 })
 }
 
-/// The same while a thousand are.
+/// As above, while a thousand are in use.
 pub(crate) fn resolve_beside_a_thousand() -> Result<BenchOperation> {
     resolve_beside(1_000)
 }

@@ -1,4 +1,4 @@
-//! The embedded file, and what it is measured beside: SQLite itself, and the disk itself.
+//! The file store, compared with plain SQLite and with the disk.
 
 use std::fs::File;
 use std::io::Write as _;
@@ -17,7 +17,7 @@ use crate::subject::{BenchOperation, each};
 pub(crate) const SQLITE: &str = "bare SQLite";
 pub(crate) const FDATASYNC: &str = "fdatasync";
 
-/// More a second than any loop can take.
+/// More a second than any loop can acquire.
 const PLENTY: u64 = 1_000_000_000;
 
 const RESOURCE: &str = "gpt-4";
@@ -31,7 +31,7 @@ fn limiter(scratch: &Scratch, durability: Durability) -> Result<Limiter> {
     Ok(limiter)
 }
 
-/// Acquires what it then keeps: one write.
+/// Acquires and commits: one write.
 fn acquire(limiter: &Limiter) -> bool {
     match limiter.acquire("user-1", RESOURCE, demand! { rpm: 1, tpm: 100 }).wait() {
         Ok(lease) => lease.commit().wait().is_ok(),
@@ -49,7 +49,7 @@ pub(crate) fn one_caller() -> Result<BenchOperation> {
     }))
 }
 
-/// A transaction that reads one row and writes it, and nothing around it.
+/// A plain transaction that reads and writes one row.
 pub(crate) fn bare_transaction() -> Result<BenchOperation> {
     let scratch = Scratch::new()?;
     let mut connection = Connection::open(scratch.file("bare.db"))?;
@@ -93,7 +93,7 @@ pub(crate) fn many_callers() -> Result<BenchOperation> {
     }))
 }
 
-/// A page written at the end of a file, and the disk asked to keep it.
+/// Appends a page to a file and syncs it.
 pub(crate) fn raw_sync() -> Result<BenchOperation> {
     let scratch = Scratch::new()?;
     let mut file = File::create(scratch.file("raw"))?;

@@ -1,6 +1,6 @@
-//! How much memory a key takes that is not in use right now.
+//! The memory of an idle key.
 //!
-//! Measured in a child process each: what one side left in the allocator must not serve the other.
+//! Each side is measured in a child process, so that the sides do not share an allocator.
 
 use std::any::Any;
 use std::process::Command;
@@ -12,7 +12,7 @@ use crate::result::{BenchResult, Threshold};
 use crate::rows::{self, BenchRow};
 use crate::subject::{self, Peer};
 
-/// Builds something that holds so many keys, and keeps it alive.
+/// Builds a value that holds this many keys.
 pub(crate) type Fill = fn(u64) -> Result<Box<dyn Any>>;
 
 /// A row about resident bytes per key, the key itself included.
@@ -20,18 +20,18 @@ pub(crate) struct Footprint {
     pub(crate) name: &'static str,
     pub(crate) ours: Option<Fill>,
     pub(crate) peer: Option<Peer<Fill>>,
-    /// How many keys, if not as many as the effort says.
+    /// The number of keys, if it differs from that of the effort.
     pub(crate) keys: Option<u64>,
     pub(crate) allocator: Allocator,
     pub(crate) bar: Option<Threshold>,
 }
 
-/// How the system's allocator is set in the child.
+/// The settings of the system's allocator in the child.
 #[derive(Clone, Copy)]
 pub(crate) enum Allocator {
     AsIs,
-    /// Without the few freed blocks glibc keeps at hand for each thread. They lie anywhere in the heap, and all
-    /// that lies below one of them stays resident, free as it is.
+    /// Without glibc's cache of freed blocks for each thread. These blocks are anywhere in the heap, and free memory
+    /// below one of them stays resident.
     NoThreadCache,
 }
 
@@ -84,7 +84,7 @@ impl Footprint {
     }
 }
 
-/// In the child: fills, and prints the bytes per key.
+/// In the child: creates the keys, and prints the bytes per key.
 pub(crate) fn measure_here(target: &str, keys: u64) -> Result<()> {
     let (name, peer) = target.split_once('@').unwrap_or((target, ""));
     let row = rows::all().into_iter().find_map(|row| match row {
@@ -102,7 +102,7 @@ pub(crate) fn measure_here(target: &str, keys: u64) -> Result<()> {
     Ok(())
 }
 
-/// What of this process is in memory now. The status page has it in kB; statm would need the size of a page.
+/// Returns the resident memory of this process. The status page has it in kB; statm would need the page size.
 pub(crate) fn resident_bytes() -> Result<u64> {
     let status =
         std::fs::read_to_string("/proc/self/status").context("resident memory is read on Linux only")?;

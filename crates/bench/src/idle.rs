@@ -1,4 +1,4 @@
-//! What waiters cost while nothing happens. One that polls instead of sleeping shows up here.
+//! The cost of idle waiters. A waiter that polls instead of sleeping is visible here.
 
 use std::thread;
 use std::time::Duration;
@@ -11,7 +11,7 @@ use crate::options::Effort;
 use crate::single::SoloValue;
 use crate::wake::{one_slot, runtime, until_waiting};
 
-/// As many threads, and as many tasks again.
+/// The number of threads, and the number of tasks.
 const HALF: usize = 500;
 const WATCHED: Duration = Duration::from_secs(1);
 const STACK_BYTES: usize = 128 * 1024;
@@ -22,7 +22,7 @@ pub(crate) fn waiters_cpu(_: &Effort) -> Result<SoloValue> {
     let runtime = runtime()?;
     let held = set.acquire(demand! { slots: 1 }).wait()?;
     let spent = thread::scope(|scope| -> Result<Duration> {
-        // Moved in, so that the threads get their turn and end however this closure ends.
+        // Moved in, so that it is released and the threads end when this closure ends.
         let held = held;
         for _ in 0..HALF {
             let thread = thread::Builder::new().stack_size(STACK_BYTES);
@@ -31,7 +31,7 @@ pub(crate) fn waiters_cpu(_: &Effort) -> Result<SoloValue> {
             runtime.spawn(async move { drop(set.acquire(demand! { slots: 1 }).await) });
         }
         until_waiting(&set, 2 * HALF);
-        // The last ones are in the queue but may not have fallen asleep.
+        // The last ones are in the queue but may not be asleep yet.
         meter::pause(WATCHED / 10);
         let ((), spent) = TimeKind::ProcessCpu.time(|| meter::pause(WATCHED));
         drop(held);

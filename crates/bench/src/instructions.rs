@@ -1,8 +1,8 @@
 //! Instructions per operation, counted by callgrind: the same on a busy machine as on an idle one.
 //!
-//! Two runs of different length are subtracted, so that what is done once drops out. Only the loop is counted:
-//! peers that calibrate a clock when they start would drown the difference otherwise. The kernel's instructions
-//! are not seen; under valgrind reading a clock is a system call and so nearly free, for both sides alike.
+//! Two runs of different length are subtracted, which removes the setup. Only the loop is counted, because peers that
+//! calibrate a clock when they start would hide the difference otherwise. The kernel's instructions are not counted; under
+//! valgrind reading a clock is a system call and so nearly free, for both sides alike.
 
 use std::process::Command;
 
@@ -15,7 +15,7 @@ use crate::subject::{self, BenchOperation, ensure_admitted};
 const FEW: u64 = 1_000;
 const MANY: u64 = 11_000;
 
-/// A row that counts what a contest, named in `of`, does per operation.
+/// A row that counts the instructions per operation of the comparison named in `of`.
 pub(crate) struct Instructions {
     pub(crate) name: &'static str,
     pub(crate) of: &'static str,
@@ -23,7 +23,7 @@ pub(crate) struct Instructions {
 }
 
 impl Instructions {
-    /// Runs this program under valgrind, or says that it is skipped.
+    /// Runs this program under valgrind, or reports that it is skipped.
     pub(crate) fn measure(&self) -> Result<BenchResult> {
         let mut finding = BenchResult {
             name: self.name.to_owned(),
@@ -45,19 +45,19 @@ impl Instructions {
     }
 }
 
-/// The `count` command: one side of a contest, so many times.
+/// Runs the `count` command: one side of a comparison, many times.
 pub(crate) fn count_here(target: &str, times: u64) -> Result<()> {
     let (name, peer) = target.split_once('@').unwrap_or((target, ""));
     let contest = rows::contest(name)?;
     let build = subject::pick(peer, contest.ours.as_ref(), contest.peer.as_ref())
         .with_context(|| format!("{name} has no side {peer:?}; write {name}@PEER for a peer's"))?;
     let mut operation = build()?;
-    // The first calls fill caches and tables that are there for good: not part of an operation.
+    // The first calls fill caches and tables, which is not part of an operation.
     operation(100);
     ensure_admitted(target, counted_operations(&mut operation, times), times)
 }
 
-/// The function that callgrind looks into, by this name.
+/// The function that callgrind measures, by this name.
 #[inline(never)]
 fn counted_operations(operation: &mut BenchOperation, times: u64) -> u64 {
     std::hint::black_box(operation(std::hint::black_box(times)))
@@ -95,7 +95,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_count_is_read_from_what_callgrind_says() {
+    fn the_count_is_parsed_from_the_output_of_callgrind() {
         let said = "==7== Events    : Ir\n==7== Collected : 123456\n==7==\n";
         assert_eq!(parse_collected(said), Some(123_456));
         assert_eq!(parse_collected("==7== Collected : 0\n"), None);

@@ -1,10 +1,10 @@
-//! The same findings for a program to read.
+//! The results as JSON.
 
 use serde_json::{Value, json};
 
 use crate::result::BenchResult;
 
-/// A list of `{name, value, unit, bar, holds}`; null stands for what was not measured and for no bar.
+/// Formats a list of `{name, value, unit, bar, holds}`; null stands for a missing value and for no bar.
 pub(crate) fn render(findings: &[BenchResult]) -> String {
     let rows: Value = findings.iter().map(row).collect();
     format!("{rows:#}\n")

@@ -4,12 +4,12 @@ use std::sync::OnceLock;
 
 const MILLION: u64 = 1_000_000;
 
-/// The name of one key, short as an account's or a user's is.
+/// Returns the name of a key, as short as a typical user id.
 pub(crate) fn key(index: u64) -> String {
     format!("user-{index:07}")
 }
 
-/// A million names, made once for all rows.
+/// Returns a million names, created once for all rows.
 pub(crate) fn million() -> &'static [String] {
     static KEYS: OnceLock<Vec<String>> = OnceLock::new();
     KEYS.get_or_init(|| (0..MILLION).map(key).collect())
@@ -42,8 +42,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn two_walks_take_the_same_way_through_most_keys() {
-        let (mut one, mut two) = (KeyWalk::over(million()), KeyWalk::over(million()));
+    fn two_walks_visit_the_same_keys_in_the_same_order() {
+        let mut one = KeyWalk::over(million());
+        let mut two = KeyWalk::over(million());
         let mut seen = std::collections::HashSet::new();
         for _ in 0..10_000 {
             let key = one.step();

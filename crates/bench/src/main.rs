@@ -1,7 +1,7 @@
-//! Benchmarks: Tollgate beside its peers, interleaved in one run, as one table of ratios and counts.
+//! Benchmarks: Tollgate compared with its peers, interleaved in one run, as one table of ratios and counts.
 //!
-//! A ratio of two programs that ran side by side survives a noisy machine; a nanosecond does not. Where even the
-//! ratio is too noisy to judge by, the row counts instructions or bytes.
+//! A ratio of two interleaved programs is stable on a noisy machine; a time is not. Where even the ratio is too noisy, the
+//! row counts instructions or bytes.
 //!
 //! To add a row, write it in `rows/`; to add a subject to a row, give it one closure. [`subject`] shows how.
 #![allow(clippy::print_stdout, reason = "the table is what the program is for")]
@@ -61,7 +61,11 @@ fn main() -> ExitCode {
 fn answer(request: BenchRequest) -> Result<ExitCode> {
     match request {
         BenchRequest::Help => print!("{}", options::HELP),
-        BenchRequest::List => rows::all().iter().for_each(|row| println!("{}", row.name())),
+        BenchRequest::List => {
+            for row in rows::all() {
+                println!("{}", row.name());
+            }
+        }
         BenchRequest::Count { target, times } => instructions::count_here(&target, times)?,
         BenchRequest::Process { what, name } => processes::work_here(&what, &name)?,
         BenchRequest::Resident { target, keys } => footprint::measure_here(&target, keys)?,
@@ -74,7 +78,7 @@ fn run(options: &BenchOptions) -> Result<ExitCode> {
     let mut findings = Vec::new();
     for row in rows::all().iter().filter(|row| row.name().starts_with(&options.only)) {
         eprintln!("measuring {}", row.name());
-        // One row that cannot be measured must not cost the others.
+        // A row that cannot be measured must not end the run.
         findings.push(
             row.measure(&options.effort).unwrap_or_else(|error| BenchResult::failed(row.name(), &error)),
         );

@@ -1,4 +1,4 @@
-//! Shared memory with a million buckets: what each takes, and whether it makes calls slower.
+//! Shared memory with a million buckets: the memory of each, and the time of a call.
 
 use std::ops::Range;
 use std::time::Duration;
@@ -14,15 +14,16 @@ use crate::single::SoloValue;
 const FEW: u64 = 1_000;
 const MANY: u64 = 1_000_000;
 
-/// Calls that are timed.
+/// The number of timed calls.
 const TURNS: u64 = 200_000;
 
-/// A step through the keys that meets all of them, in no order that a cache would like.
+/// A stride through the keys that visits all of them, with few cache hits.
 const STRIDE: u64 = 7_919;
 
-/// Bytes of each of a million buckets, with the time of a call among few and among many.
+/// Measures the bytes of each of a million buckets, and the time of a call among few and among many.
 pub(crate) fn million(_: &Effort) -> Result<SoloValue> {
-    let (shared, mut hot) = (TempStore::new("million")?, HotOperation::new()?);
+    let shared = TempStore::new("million")?;
+    let mut hot = HotOperation::new()?;
     fill(&shared, &mut hot, 0..FEW)?;
     let among_few = timed(&shared, &mut hot, FEW)?;
     fill(&shared, &mut hot, FEW..MANY)?;
@@ -40,7 +41,7 @@ pub(crate) fn million(_: &Effort) -> Result<SoloValue> {
 
 fn fill(shared: &TempStore, hot: &mut HotOperation, keys: Range<u64>) -> Result<()> {
     for number in keys {
-        ensure!(turn(shared, hot, number), "bucket {number} was refused");
+        ensure!(turn(shared, hot, number), "bucket {number} denied a call");
     }
     Ok(())
 }
@@ -48,7 +49,7 @@ fn fill(shared: &TempStore, hot: &mut HotOperation, keys: Range<u64>) -> Result<
 fn timed(shared: &TempStore, hot: &mut HotOperation, keys: u64) -> Result<Duration> {
     let since = meter::wall();
     for number in 0..TURNS {
-        ensure!(turn(shared, hot, number * STRIDE % keys), "a call was refused");
+        ensure!(turn(shared, hot, number * STRIDE % keys), "a call was denied");
     }
     Ok(since.elapsed())
 }

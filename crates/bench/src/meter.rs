@@ -1,18 +1,18 @@
-//! The clocks a benchmark reads: the only place that does.
+//! The clocks of the benchmarks, which no other module reads.
 
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
 use rustix::time::{ClockId, clock_gettime};
 
-/// Which time an operation is charged with.
+/// The clock of a measurement.
 #[derive(Clone, Copy, PartialEq)]
 pub(crate) enum TimeKind {
-    /// What this thread spent on a core: on a shared machine the neighbours do not count.
+    /// The processor time of this thread, without other processes of the machine.
     ThreadCpu,
-    /// What passed on the wall: for what several threads do together, waiting for each other included.
+    /// The wall clock: for several threads, with the time that they wait for each other.
     Wall,
-    /// What all threads of this process spent on all cores.
+    /// The processor time of all threads of this process.
     ProcessCpu,
 }
 
@@ -50,15 +50,15 @@ pub(crate) fn wall() -> Instant {
     Instant::now()
 }
 
-/// How often this thread had to leave its core to a stranger, rather than to sleep.
+/// Returns how often this thread was preempted.
 pub(crate) fn times_pushed_off() -> Result<u64> {
     let status = std::fs::read_to_string("/proc/thread-self/status")?;
     let line = status.lines().find_map(|line| line.strip_prefix("nonvoluntary_ctxt_switches:"));
     Ok(line.context("/proc/thread-self/status does not say")?.trim().parse()?)
 }
 
-/// Lets the others be for a while.
-#[allow(clippy::disallowed_methods, reason = "what is measured is how others wait meanwhile")]
+/// Sleeps.
+#[allow(clippy::disallowed_methods, reason = "the waits of other threads are measured meanwhile")]
 pub(crate) fn pause(time: Duration) {
     std::thread::sleep(time);
 }

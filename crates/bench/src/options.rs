@@ -40,7 +40,7 @@ Examples:
   valgrind --tool=callgrind tollgate-bench count core/try_acquire-1-limit@governor 100000
 ";
 
-/// What the caller wants.
+/// The command to run.
 #[derive(Debug, PartialEq)]
 pub(crate) enum BenchRequest {
     Help,
@@ -50,19 +50,19 @@ pub(crate) enum BenchRequest {
         target: String,
         times: u64,
     },
-    /// Hidden: to be another process of a row about several.
+    /// Hidden: another process of a row with several processes.
     Process {
         what: String,
         name: String,
     },
-    /// Hidden: what a parent process asks of the child whose memory it measures.
+    /// Hidden: the child process whose memory is measured.
     Resident {
         target: String,
         keys: u64,
     },
 }
 
-/// What a run should measure and leave behind.
+/// The options of a run.
 #[derive(Debug, PartialEq)]
 pub(crate) struct BenchOptions {
     pub(crate) only: String,
@@ -87,7 +87,7 @@ impl Effort {
         Self { rounds: 9, round_time: Duration::from_millis(2), wakes: 500, keys: 1_000_000 };
 }
 
-/// Reads the arguments; the error says what was not understood.
+/// Parses the arguments; the error names an invalid one.
 pub(crate) fn parse(arguments: &[String]) -> Result<BenchRequest, String> {
     let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
     match words[..] {
@@ -108,7 +108,7 @@ fn parse_run(words: &[&str]) -> Result<BenchOptions, String> {
     let mut options = BenchOptions { only: String::new(), json: None, check: false, effort: Effort::FULL };
     let mut words = words.iter();
     while let Some(word) = words.next() {
-        let mut value = || words.next().map(|&it| it.to_owned()).ok_or(format!("{word} needs a value"));
+        let mut value = || words.next().map(|&word| word.to_owned()).ok_or(format!("{word} needs a value"));
         match *word {
             "--only" => options.only = value()?,
             "--json" => options.json = Some(value()?),
@@ -140,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_understood_is_named() {
+    fn an_invalid_argument_is_named() {
         assert!(parsed("--quik").unwrap_err().contains("--quik"));
         assert!(parsed("--json").unwrap_err().contains("needs a value"));
         assert!(parsed("count core/x many").unwrap_err().contains("many"));

@@ -1,7 +1,7 @@
-//! Memory that processes share: one process beside the memory of one, four of them on one bucket, and how long one sleeps on
-//! after another has given back.
+//! Shared memory: one process compared with private memory, four processes on one bucket, and the time from a release to the
+//! wake-up in another process.
 //!
-//! Other processes are this program again, whose command line says what to do.
+//! Other processes are this program with internal arguments.
 
 use std::io::{BufRead, BufReader, Lines, Write as _, stdin, stdout};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
@@ -23,7 +23,7 @@ use crate::subject::{BenchOperation, each};
 /// The name of the other side.
 pub(crate) const MEMORY: &str = "memory of one process";
 
-/// More a second than any loop can take.
+/// More a second than any loop can acquire.
 const PLENTY: u64 = 1_000_000_000;
 
 const PROCESSES: u64 = 4;
@@ -31,12 +31,12 @@ const PROCESSES: u64 = 4;
 /// Acquired and settled by each process or thread: two operations each.
 const TURNS: u64 = 250_000;
 
-/// Long enough for a waiter in the queue to have fallen asleep.
+/// Long enough for a waiter in the queue to be asleep.
 const FALL_ASLEEP: Duration = Duration::from_millis(2);
 
 pub(crate) const RESOURCE: &str = "gpt-4";
 
-/// A store that is gone when this is.
+/// A store that is deleted on drop.
 pub(crate) struct TempStore(pub(crate) ShmStore);
 
 impl TempStore {
@@ -52,12 +52,12 @@ impl TempStore {
 
 impl Drop for TempStore {
     fn drop(&mut self) {
-        // What cannot be removed is gone when the host stops.
+        // An error is ignored: the file is lost when the host stops.
         let _ = std::fs::remove_file(self.0.path());
     }
 }
 
-/// Three limits of one bucket, taken together and settled.
+/// Three limits of one bucket, acquired together and settled.
 pub(crate) struct HotOperation {
     limits: Limits,
     costs: Costs,
@@ -86,15 +86,17 @@ impl HotOperation {
     }
 }
 
-/// One process on memory that it could share.
+/// One process on shared memory.
 pub(crate) fn one_process() -> Result<BenchOperation> {
-    let (shared, hot) = (TempStore::new("one")?, HotOperation::new()?);
+    let shared = TempStore::new("one")?;
+    let hot = HotOperation::new()?;
     Ok(each(move || hot.turn(&shared.0)))
 }
 
-/// The same on the memory of one process.
+/// One process on private memory.
 pub(crate) fn own_memory() -> Result<BenchOperation> {
-    let (memory, hot) = (Memory::default(), HotOperation::new()?);
+    let memory = Memory::default();
+    let hot = HotOperation::new()?;
     Ok(each(move || hot.turn(&memory)))
 }
 
@@ -106,12 +108,12 @@ pub(crate) fn four_processes(_: &Effort) -> Result<SoloValue> {
         others.push(Other::start("turns", shared.name()?)?);
     }
     for other in &mut others {
-        ensure!(other.hear()? == "ready", "another process is not ready");
+        ensure!(other.read_line()? == "ready", "another process is not ready");
     }
     let since = meter::wall();
     others.iter_mut().try_for_each(|other| other.say("go"))?;
     for other in &mut others {
-        ensure!(other.hear()? == "done", "another process was refused");
+        ensure!(other.read_line()? == "done", "another process was denied");
     }
     let operations = (PROCESSES * TURNS * 2) as f64;
     let each = |time: Duration| time.as_nanos() as f64 / operations;
@@ -127,7 +129,8 @@ pub(crate) fn four_processes(_: &Effort) -> Result<SoloValue> {
 }
 
 fn four_threads() -> Result<Duration> {
-    let (memory, since) = (Memory::default(), meter::wall());
+    let memory = Memory::default();
+    let since = meter::wall();
     let work = || -> Result<bool> {
         let hot = HotOperation::new()?;
         Ok((0..TURNS).all(|_| hot.turn(&memory)))
@@ -136,7 +139,7 @@ fn four_threads() -> Result<Duration> {
         let threads: Vec<_> = (0..PROCESSES).map(|_| scope.spawn(work)).collect();
         for thread in threads {
             let is_done = thread.join().map_err(|_| anyhow::anyhow!("a thread has panicked"))??;
-            ensure!(is_done, "a thread was refused");
+            ensure!(is_done, "a thread was denied");
         }
         Ok(since.elapsed())
     })
@@ -146,14 +149,14 @@ fn one_slot(store: &ShmStore) -> Result<Limiter> {
     Ok(Limiter::open(Arc::new(store.clone()), "default").wait()?)
 }
 
-/// From giving back in one process to having it in another.
+/// Measures the time from a release in one process to the grant in another.
 pub(crate) fn wake(effort: &Effort) -> Result<SoloValue> {
     let shared = TempStore::new("wake")?;
     let limiter = one_slot(&shared.0)?;
     let slots = Limits::new([Limit::resource("slots", 1)])?;
     limiter.catalog().set_limits(Level::Resource(RESOURCE), &slots).wait()?;
     let mut other = Other::start("wake", shared.name()?)?;
-    ensure!(other.hear()? == "ready", "another process is not ready");
+    ensure!(other.read_line()? == "ready", "another process is not ready");
     let mut samples = Vec::new();
     for _ in 0..effort.wakes {
         let lease = limiter.acquire("user-1", RESOURCE, demand! { slots: 1 }).wait()?;
@@ -161,7 +164,7 @@ pub(crate) fn wake(effort: &Effort) -> Result<SoloValue> {
         meter::pause(FALL_ASLEEP);
         let released = Clock::system().now().as_micros();
         drop(lease);
-        let woken: u64 = other.hear()?.parse().context("it says when it woke up")?;
+        let woken: u64 = other.read_line()?.parse().context("it says when it woke up")?;
         samples.push(Duration::from_micros(woken.saturating_sub(released)));
     }
     samples.sort_unstable();
@@ -183,9 +186,9 @@ pub(crate) fn work_here(what: &str, name: &str) -> Result<()> {
     match what {
         "turns" => {
             let hot = HotOperation::new()?;
-            lines.next().context("it is told to go")??;
+            lines.next().context("it gets the signal to start")??;
             let is_done = (0..TURNS).all(|_| hot.turn(&store));
-            say(if is_done { "done".into() } else { "refused".into() })
+            say(if is_done { "done".into() } else { "denied".into() })
         }
         "wake" => {
             let limiter = one_slot(&store)?;
@@ -202,7 +205,7 @@ pub(crate) fn work_here(what: &str, name: &str) -> Result<()> {
     }
 }
 
-/// This program again, as another process.
+/// Another process of this program.
 struct Other {
     child: Child,
     input: ChildStdin,
@@ -222,14 +225,14 @@ impl Other {
         Ok(writeln!(self.input, "{text}")?)
     }
 
-    fn hear(&mut self) -> Result<String> {
+    fn read_line(&mut self) -> Result<String> {
         Ok(self.lines.next().context("another process has ended")??)
     }
 }
 
 impl Drop for Other {
     fn drop(&mut self) {
-        // It may have ended by itself.
+        // Errors are ignored: it may have ended.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }

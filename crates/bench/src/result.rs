@@ -1,15 +1,15 @@
-//! What a row found out, and whether that is good enough.
+//! The result of a row, and whether it passes its bar.
 
 use std::fmt;
 
-/// The line a row has to stay on the right side of.
+/// The bound of a row.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Threshold {
     /// Ours costs at most this many times what the peer's costs.
     CostAtMost(f64),
     /// Ours costs at least this many times less than the peer's.
     GainAtLeast(f64),
-    /// Our own value is at most this, whatever the peer's is.
+    /// Our own value is at most this, regardless of the peer.
     ValueAtMost(f64),
 }
 
@@ -40,18 +40,18 @@ impl BenchResult {
         Self { name: name.to_owned(), detail: format!("failed: {error:#}"), failed: true, ..Self::default() }
     }
 
-    /// Ours against the peer's, in the direction of the bar.
+    /// Returns our value compared with the peer's, in the direction of the bar.
     pub(crate) fn ratio(&self) -> Option<f64> {
         let (ours, (_, peer)) = (self.ours?, self.peer?);
         Some(if matches!(self.bar, Some(Threshold::GainAtLeast(_))) { peer / ours } else { ours / peer })
     }
 
-    /// What the row is about: the ratio where there is a peer and no bar for the bare value.
+    /// Returns the value of the row: the ratio if there is a peer and no bar for the plain value.
     pub(crate) fn value(&self) -> Option<f64> {
         if self.is_ratio() { self.ratio() } else { self.ours }
     }
 
-    /// The unit of that value, measured or not.
+    /// Returns the unit of that value.
     pub(crate) fn value_unit(&self) -> &'static str {
         if self.is_ratio() { "x" } else { self.unit }
     }
@@ -60,7 +60,7 @@ impl BenchResult {
         self.peer.is_some() && !matches!(self.bar, Some(Threshold::ValueAtMost(_)))
     }
 
-    /// None where there is no bar, or nothing to hold against it.
+    /// Returns whether the bar holds; `None` without a bar or a value.
     pub(crate) fn holds(&self) -> Option<bool> {
         let value = self.value()?;
         Some(match self.bar? {
@@ -69,7 +69,7 @@ impl BenchResult {
         })
     }
 
-    /// For `--check`: a bar that could not be tried is not passed.
+    /// Returns whether the row passes `--check`: a bar without a value does not.
     pub(crate) fn passes(&self) -> bool {
         !self.failed && (self.bar.is_none() || self.holds() == Some(true))
     }

@@ -1,4 +1,4 @@
-//! A server of Redis on this host: calls, and what it spends on them.
+//! A Redis server on this host: the number of calls, and its processor time for them.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -16,7 +16,7 @@ use crate::single::SoloValue;
 const PLENTY: u64 = 1_000_000_000;
 const ACQUIRES: u64 = 1_000;
 
-/// How often sides take turns, and how many calls each makes in its turn.
+/// The number of rounds, and the calls of each side in a round.
 const TURNS: u64 = 10;
 const TURN: u64 = 1_000;
 
@@ -24,7 +24,7 @@ const TURN: u64 = 1_000;
 const AT_ONCE: u64 = 64;
 const TOGETHER: u64 = 50_000;
 
-/// The least that a script can do with a value: read it and write it.
+/// The minimal script: it reads a value and writes it.
 const BARE: &str = "local v = redis.call('GET', KEYS[1]) redis.call('SET', KEYS[1], ARGV[1]) return v";
 
 fn three() -> Result<Limits> {
@@ -58,14 +58,14 @@ fn scripts(server: &Server) -> Result<u64> {
     statistic(&server.command(&["INFO", "commandstats"]), "evalsha", "calls")
 }
 
-/// A number that the server keeps about a command.
+/// Returns a statistic of the server about a command.
 fn statistic(info: &RespReply, command: &str, name: &str) -> Result<u64> {
     let field = info.field(&format!("cmdstat_{command}")).context("the command was made")?;
     let value = field.split(',').find_map(|part| part.strip_prefix(name)?.strip_prefix('='));
     Ok(value.context("it is counted")?.parse()?)
 }
 
-/// What a side spends: of the server's processor, and of that within scripts. In microseconds.
+/// The server's processor time for a side, in total and within scripts, in microseconds.
 #[derive(Clone, Copy, Default)]
 struct Spent {
     processor: f64,
@@ -74,9 +74,10 @@ struct Spent {
 
 fn spent(server: &Server, work: impl FnOnce() -> Result<()>) -> Result<Spent> {
     let read = || -> Result<Spent> {
-        let (cpu, stats) = (server.command(&["INFO", "cpu"]), server.command(&["INFO", "commandstats"]));
+        let cpu = server.command(&["INFO", "cpu"]);
+        let stats = server.command(&["INFO", "commandstats"]);
         let seconds =
-            |name: &str| -> Result<f64> { Ok(cpu.field(name).context("it is told")?.trim().parse()?) };
+            |name: &str| -> Result<f64> { Ok(cpu.field(name).context("it is reported")?.trim().parse()?) };
         let processor = seconds("used_cpu_user")? + seconds("used_cpu_sys")?;
         let scripts = statistic(&stats, "evalsha", "usec").unwrap_or(0) as f64;
         Ok(Spent { processor: processor * 1e6, scripts })
@@ -87,7 +88,7 @@ fn spent(server: &Server, work: impl FnOnce() -> Result<()>) -> Result<Spent> {
     Ok(Spent { processor: after.processor - before.processor, scripts: after.scripts - before.scripts })
 }
 
-/// A chain of so many buckets, taken from as often as is asked.
+/// Acquires from a chain of buckets.
 struct RedisChain {
     store: RedisStore,
     limits: Limits,
@@ -147,17 +148,20 @@ impl Bare {
     }
 }
 
-/// The middle of what turns came to: others use the processor as well.
+/// Returns the median of the rounds, because other processes use the processor as well.
 fn middle(mut ratios: Vec<f64>) -> f64 {
     ratios.sort_by(f64::total_cmp);
     ratios[ratios.len() / 2]
 }
 
-/// What an acquire of three limits costs the server, over the bare script.
+/// Measures the server's time for an acquire of three limits, relative to the bare script.
 pub(crate) fn processor_of_acquire(_: &Effort) -> Result<SoloValue> {
     let server = Server::start(ServerKind::Redis);
-    let (till, mut bare) = (RedisChain::new(&server, 1)?, Bare::new(&server)?);
-    let (mut ratios, mut within, mut costs) = (Vec::new(), Vec::new(), Vec::new());
+    let till = RedisChain::new(&server, 1)?;
+    let mut bare = Bare::new(&server)?;
+    let mut ratios = Vec::new();
+    let mut within = Vec::new();
+    let mut costs = Vec::new();
     for _ in 0..TURNS {
         let theirs = spent(&server, || bare.run(TURN))?;
         let ours = spent(&server, || till.acquire(TURN))?;
@@ -170,11 +174,13 @@ pub(crate) fn processor_of_acquire(_: &Effort) -> Result<SoloValue> {
     Ok(SoloValue { value: middle(ratios), detail })
 }
 
-/// What a chain of three buckets of three limits costs the server, over one bucket of three limits.
+/// Measures the server's time for a chain of three buckets of three limits, relative to one bucket of three limits.
 pub(crate) fn processor_of_chain(_: &Effort) -> Result<SoloValue> {
     let server = Server::start(ServerKind::Redis);
-    let (one, chain) = (RedisChain::new(&server, 1)?, RedisChain::new(&server, 3)?);
-    let (mut ratios, mut within) = (Vec::new(), Vec::new());
+    let one = RedisChain::new(&server, 1)?;
+    let chain = RedisChain::new(&server, 3)?;
+    let mut ratios = Vec::new();
+    let mut within = Vec::new();
     for _ in 0..TURNS {
         let single = spent(&server, || one.acquire(TURN))?;
         let triple = spent(&server, || chain.acquire(TURN))?;
@@ -185,7 +191,7 @@ pub(crate) fn processor_of_chain(_: &Effort) -> Result<SoloValue> {
     Ok(SoloValue { value: middle(ratios), detail })
 }
 
-/// Acquires a second of one process with many at once, beside as many bare scripts.
+/// Measures the acquires a second of one process with many at once, compared with as many bare scripts.
 pub(crate) fn throughput(_: &Effort) -> Result<SoloValue> {
     let server = Server::start(ServerKind::Redis);
     let till = Arc::new(RedisChain::new(&server, 1)?);
@@ -208,23 +214,25 @@ pub(crate) fn throughput(_: &Effort) -> Result<SoloValue> {
     let ours = TOGETHER as f64 / lasted.as_secs_f64();
     let bare = redis_benchmark(&server).map_or_else(
         |why| format!("no redis-benchmark: {why}"),
-        |it| format!("redis-benchmark makes {it:.0} bare scripts a second, {AT_ONCE} at once"),
+        |rate| format!("redis-benchmark makes {rate:.0} bare scripts a second, {AT_ONCE} at once"),
     );
     Ok(SoloValue { value: ours, detail: bare })
 }
 
-/// How many bare scripts a second the server's own benchmark makes.
+/// Measures the bare scripts a second of the server's own benchmark.
 fn redis_benchmark(server: &Server) -> Result<f64> {
     let hash = Bare::new(server)?.hash;
     let program = ServerKind::Redis.find().with_file_name("redis-benchmark");
     let mut benchmark = std::process::Command::new(&program);
-    let (port, clients, count) = (server.port().to_string(), AT_ONCE.to_string(), TOGETHER.to_string());
+    let port = server.port().to_string();
+    let clients = AT_ONCE.to_string();
+    let count = TOGETHER.to_string();
     benchmark.args(["-p", &port, "-c", &clients, "-n", &count, "-P", &clients, "--csv"]);
     benchmark.args(["EVALSHA", &hash, "1", "{tollgate}bare", &"x".repeat(200)]);
     let libraries = program.ancestors().nth(2).map(|usr| usr.join("lib/x86_64-linux-gnu"));
     let output = benchmark.env("LD_LIBRARY_PATH", libraries.unwrap_or_default()).output()?;
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
-    let line = text.lines().last().context("it says something")?;
-    let rate = line.split("\",\"").nth(1).context("it says how many")?;
+    let line = text.lines().last().context("it has output")?;
+    let rate = line.split("\",\"").nth(1).context("it has a rate")?;
     Ok(rate.parse()?)
 }

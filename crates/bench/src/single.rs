@@ -1,4 +1,4 @@
-//! Rows about us alone: what no peer does, or what is judged by itself.
+//! Rows without a peer.
 
 use anyhow::Result;
 
@@ -13,7 +13,7 @@ pub(crate) struct Solo {
     pub(crate) bar: Option<Threshold>,
 }
 
-/// The value of a row, and what to know about it.
+/// The value of a row, and its details.
 pub(crate) struct SoloValue {
     pub(crate) value: f64,
     pub(crate) detail: String,

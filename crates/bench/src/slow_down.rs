@@ -1,4 +1,4 @@
-//! What company costs: the same operation by one thread and by two at once, beside a peer that does the same.
+//! The cost of contention: the same operation by one thread and by two at once, compared with a peer.
 
 use std::fmt;
 
@@ -10,19 +10,19 @@ use crate::result::{BenchResult, Threshold};
 use crate::subject::Peer;
 use crate::threaded::{SharedOperation, ns_each};
 
-/// Fewer turns than this say nothing.
+/// The minimum number of undisturbed rounds.
 const TURNS_MIN: usize = 5;
 
-/// A busy machine disturbs many rounds: so often one is tried before its turn is given up.
+/// The maximum number of attempts of a measurement that is disturbed by other processes.
 const TRIES: usize = 10;
 
-/// So many turns are tried for each that is wanted.
+/// The number of rounds that are tried for each one that is needed.
 const TURNS_TRIED: usize = 4;
 
 /// A row about how many times longer an operation takes when a second thread does it too.
 ///
-/// All numbers are wall time per operation of a thread: a side that does not mind company stays at 1.0, one whose
-/// threads take turns goes to 2.0.
+/// All numbers are wall time per operation of a thread: a side without contention stays at 1.0, one whose threads are
+/// serialised goes to 2.0.
 pub(crate) struct SlowDown {
     pub(crate) name: &'static str,
     pub(crate) ours: BuildShared,
@@ -30,7 +30,7 @@ pub(crate) struct SlowDown {
     pub(crate) bar: Option<Threshold>,
 }
 
-/// Sets a side up. What happens in here is not measured.
+/// Sets up a side. The setup is not measured.
 pub(crate) type BuildShared = fn() -> Result<SharedOperation>;
 
 /// A side, and how often it does its operation in a round.
@@ -40,18 +40,18 @@ struct SlowDownRunner {
     times: u64,
 }
 
-/// What one thread and two took per operation, a moment apart.
+/// The times per operation of one thread and of two, measured one after the other.
 #[derive(Clone, Copy)]
 struct OneAndTwo {
     one_ns: f64,
     two_ns: f64,
 }
 
-/// Both sides, a moment apart.
+/// Both sides, measured one after the other.
 type SlowDownTurn = (OneAndTwo, OneAndTwo);
 
 impl SlowDown {
-    /// Lets one and two threads of both sides run in turns, and shows the turn in the middle.
+    /// Runs one and two threads of both sides alternately, and returns the median round.
     ///
     /// Whether two virtual cores share a real one changes all numbers twofold, and changes by the second. So
     /// only what was measured in one turn is compared.
@@ -66,7 +66,7 @@ impl SlowDown {
             turns.extend(ours.round()?.zip(theirs.round()?));
         }
         let count = turns.len();
-        ensure!(count >= TURNS_MIN, "the machine is too busy: only {count} turns were undisturbed");
+        ensure!(count >= TURNS_MIN, "the machine is too busy: only {count} rounds were undisturbed");
         turns.sort_by(|one, other| ratio(one).total_cmp(&ratio(other)));
         Ok(self.finding(turns[count / 2], count))
     }
@@ -79,7 +79,9 @@ impl SlowDown {
             ours: Some(ours.slow_down()),
             peer: Some((peer, theirs.slow_down())),
             bar: self.bar,
-            detail: format!("one thread, two: tollgate {ours}, {peer} {theirs}; the middle of {count} turns"),
+            detail: format!(
+                "one thread, two: tollgate {ours}, {peer} {theirs}; the median of {count} rounds"
+            ),
             ..BenchResult::default()
         }
     }
@@ -93,7 +95,7 @@ impl SlowDownRunner {
     fn start(who: &'static str, build: BuildShared, effort: &Effort) -> Result<Self> {
         let operation = build().with_context(|| format!("cannot set up {who}"))?;
         let mut times = 16;
-        // Short rounds, because only those without a stranger count. Doubling also warms caches.
+        // Short rounds, because only those without preemption count. Doubling also warms caches.
         while TimeKind::Wall.time(|| operation(times)).1 < effort.round_time / 10 {
             times *= 2;
         }
@@ -143,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn threads_that_take_turns_are_seen_to_slow_each_other_down() {
+    fn serialised_threads_slow_each_other_down() {
         let row = SlowDown {
             name: "test/turns",
             ours: || Ok(shared(takes_turns)),
@@ -152,7 +154,7 @@ mod tests {
         };
         match row.measure(&Effort::QUICK) {
             Ok(finding) => assert!(finding.ours > Some(1.4), "{finding:?}"),
-            // A machine that is too busy to tell says so, which is no failure of this test.
+            // A machine that is too busy to measure is not a failure of this test.
             Err(error) => assert!(error.to_string().contains("too busy"), "{error:#}"),
         }
     }

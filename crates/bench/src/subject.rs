@@ -1,7 +1,7 @@
 //! One side of a row: a closure that does one operation, in a loop the harness controls.
 //!
-//! A side is built anew for every measurement. It tells whether the call was admitted, because a benchmark of
-//! refusals by accident is a benchmark of something else:
+//! A side is built for every measurement. It returns whether the call was admitted, because a denied call takes another
+//! path than the one to be measured:
 //!
 //! ```text
 //! ours: Some(|| {
@@ -14,10 +14,10 @@ use std::hint::black_box;
 
 use anyhow::{Result, ensure};
 
-/// Does an operation so many times and tells how many calls were admitted.
+/// Runs an operation many times and returns how many calls were admitted.
 pub(crate) type BenchOperation = Box<dyn FnMut(u64) -> u64>;
 
-/// Sets a side up. What happens in here is not measured.
+/// Sets up a side. The setup is not measured.
 pub(crate) type Build = fn() -> Result<BenchOperation>;
 
 /// The other program of a row.
@@ -39,7 +39,7 @@ pub(crate) fn each(mut operation: impl FnMut() -> bool + 'static) -> BenchOperat
     Box::new(move |times| (0..times).map(|_| u64::from(black_box(operation()))).sum())
 }
 
-/// A refused call took another path than the one to be measured.
+/// Fails if a call was denied, because it took another path than the one to be measured.
 pub(crate) fn ensure_admitted(who: &str, admitted: u64, asked: u64) -> Result<()> {
     ensure!(admitted == asked, "{who} admitted only {admitted} of {asked} calls");
     Ok(())
@@ -60,7 +60,7 @@ mod tests {
     }
 
     #[test]
-    fn a_refusal_is_an_error_that_names_the_side() {
+    fn a_denial_is_an_error_that_names_the_side() {
         assert!(ensure_admitted("governor", 9, 10).unwrap_err().to_string().contains("governor"));
     }
 }

@@ -12,13 +12,13 @@ use crate::keys::{self, KeyWalk};
 use crate::subject::{BenchOperation, each};
 use crate::threaded::{SharedOperation, shared};
 
-/// More a second than any loop can take.
+/// More a second than any loop can acquire.
 const PLENTY: u64 = 1_000_000_000;
 
-/// For glibc: not small any more, and not yet mapped by itself.
+/// For glibc: larger than a small block, and smaller than a mapped one.
 const LARGE_BLOCK: usize = 100_000;
 
-/// One rate limit, taken and left charged.
+/// One rate limit, acquired and left charged.
 pub(crate) fn one_limit() -> Result<BenchOperation> {
     let set = LimitSet::new([Limit::per_second("rps", PLENTY)])?;
     Ok(each(move || matches!(set.try_acquire(demand! { rps: 1 }).wait(), Ok(Attempt::Admitted(_)))))
@@ -33,13 +33,13 @@ pub(crate) fn three_limits_settled() -> Result<BenchOperation> {
     }))
 }
 
-/// Requests, tokens and connections, taken together and dropped.
+/// Requests, tokens and connections, acquired together and dropped.
 pub(crate) fn three_limits() -> Result<BenchOperation> {
     let set = LimitSet::new(three())?;
     Ok(each(move || matches!(set.try_acquire(demand! { rpm: 1, tpm: 100 }).wait(), Ok(Attempt::Admitted(_)))))
 }
 
-/// An entity, its team and its company, three limits each, taken together.
+/// An entity, its team and its company, three limits each, acquired together.
 pub(crate) fn chain_of_three() -> Result<BenchOperation> {
     let limits = Limits::new(three_rates())?;
     let costs = limits.costs(&demand! { rpm: 1, tpm: 100, spend: 3 })?;
@@ -51,34 +51,39 @@ pub(crate) fn chain_of_three() -> Result<BenchOperation> {
 
 /// One key of a checker, two limits.
 pub(crate) fn one_hot_key() -> Result<BenchOperation> {
-    let (checker, limits, key) = (Checker::new(), two()?, keys::key(0));
+    let checker = Checker::new();
+    let limits = two()?;
+    let key = keys::key(0);
     Ok(each(move || check(&checker, &limits, &key)))
 }
 
 /// A checker with a million keys, two limits each, in random order.
 pub(crate) fn million_keys() -> Result<BenchOperation> {
-    let (checker, limits) = (Checker::new(), two()?);
+    let checker = Checker::new();
+    let limits = two()?;
     for key in keys::million() {
-        check(&checker, &limits, key).then_some(()).context("we refused a new key")?;
+        check(&checker, &limits, key).then_some(()).context("a new key was denied")?;
     }
     let mut walk = KeyWalk::over(keys::million());
     Ok(each(move || check(&checker, &limits, walk.step())))
 }
 
-/// One key of a checker that all threads want, two limits.
+/// One key of a checker that all threads use, two limits.
 pub(crate) fn one_shared_key() -> Result<SharedOperation> {
-    let (checker, limits, key) = (Checker::new(), two()?, keys::key(0));
+    let checker = Checker::new();
+    let limits = two()?;
+    let key = keys::key(0);
     Ok(shared(move || check(&checker, &limits, &key)))
 }
 
-/// A store that has seen so many keys once, and has to remember every one of them.
+/// A store that has seen many keys once, none of which may be evicted.
 pub(crate) fn fill(keys: u64) -> Result<Box<dyn Any>> {
     let memory = Memory::default();
     fill_memory(&memory, keys)?;
     Ok(Box::new(memory))
 }
 
-/// The same store once all keys are full again and have been swept out.
+/// The same store after all keys were full again and evicted.
 pub(crate) fn fill_and_sweep(keys: u64) -> Result<Box<dyn Any>> {
     let hands = ManualClock::at(Clock::system().now());
     let memory = Memory::builder().clock(hands.clock()).build();
@@ -87,18 +92,17 @@ pub(crate) fn fill_and_sweep(keys: u64) -> Result<Box<dyn Any>> {
     let space = memory.space("");
     space.sweep(hands.now());
     ensure!(space.is_empty(), "{} of {keys} keys were not swept", space.len());
-    // glibc keeps small blocks that were freed until a larger one comes and goes, as it does in any program.
+    // glibc keeps freed small blocks until a larger one is allocated and freed, as in any program.
     drop(std::hint::black_box(Vec::<u8>::with_capacity(LARGE_BLOCK)));
     Ok(Box::new(memory))
 }
 
-/// What a key has spent here comes back in a quarter of an hour: none may be full again, and so swept, before
-/// the last key is in.
+/// A bucket refills in a quarter of an hour: none may be full again, and so be evicted, before the last key is created.
 fn fill_memory(memory: &Memory, keys: u64) -> Result<()> {
     let limits = Limits::new([Limit::per_day("rpm", 100), Limit::per_day("tpm", 10_000)])?;
     let checker = Checker::in_memory(memory, "");
     for index in 0..keys {
-        check(&checker, &limits, &keys::key(index)).then_some(()).context("we refused a new key")?;
+        check(&checker, &limits, &keys::key(index)).then_some(()).context("a new key was denied")?;
     }
     let kept = memory.space("").len();
     ensure!(kept as u64 == keys, "only {kept} of {keys} keys were kept");

@@ -1,4 +1,4 @@
-//! The one table: aligned, for eyes. What there is to say about a row goes below it, so that lines stay short.
+//! The results as an aligned table. Details of a row are on the line below it, so that lines stay short.
 
 use crate::result::BenchResult;
 
@@ -40,7 +40,7 @@ fn or_dash(cell: Option<String>) -> String {
     cell.unwrap_or_else(|| "-".to_owned())
 }
 
-/// Three digits that matter, and thousands kept apart.
+/// Formats a number with three significant digits and grouped thousands.
 fn number(value: f64) -> String {
     if value < 100.0 {
         return format!("{value:.1}");

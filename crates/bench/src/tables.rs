@@ -1,6 +1,6 @@
-//! A table of DynamoDB, in the embedded engine: calls, units and processor time.
+//! A DynamoDB table, in the embedded engine: calls, units and processor time.
 
-#![allow(clippy::disallowed_methods, reason = "a load of so many a second is made by waiting")]
+#![allow(clippy::disallowed_methods, reason = "a constant rate of calls is made by sleeping")]
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -23,7 +23,7 @@ pub(crate) const SDK: &str = "bare SDK";
 const PLENTY: u64 = 1_000_000_000;
 const ACQUIRES: u64 = 500;
 
-/// How fast the load on what is taken ahead is, and for how long.
+/// The rate of acquires with prefetching, and the duration.
 const PER_SECOND: u64 = 1_000;
 const SECONDS: u64 = 3;
 
@@ -60,7 +60,7 @@ impl DynamoChain {
 
     fn take(&self, entity: &str) -> bool {
         let attempt = self.limiter.try_acquire(entity, "gpt-4", demand! { rpm: 1, tpm: 100 }).wait();
-        attempt.is_ok_and(|it| it.admitted().is_some_and(|lease| lease.commit().wait().is_ok()))
+        attempt.is_ok_and(|attempt| attempt.admitted().is_some_and(|lease| lease.commit().wait().is_ok()))
     }
 
     fn calls_of(&self, act: impl FnOnce() -> Result<()>) -> Result<Calls> {
@@ -70,17 +70,17 @@ impl DynamoChain {
     }
 }
 
-/// An acquire of two limits that commits what it took.
+/// An acquire of two limits with a commit.
 pub(crate) fn acquire() -> Result<BenchOperation> {
     let till = open(|builder| builder)?;
-    ensure!(till.take("user"), "the first acquire was refused");
+    ensure!(till.take("user"), "the first acquire was denied");
     Ok(each(move || till.take("user")))
 }
 
-/// What it comes to without us: the conditional update of a bucket of the same size, sent by the SDK.
+/// The peer: the conditional update of a bucket of the same size, sent by the SDK.
 pub(crate) fn bare_update() -> Result<BenchOperation> {
     let till = open(|builder| builder)?;
-    ensure!(till.take("user"), "the first acquire was refused");
+    ensure!(till.take("user"), "the first acquire was denied");
     let client = till.client();
     let partition = format!("{}/BUCKET#user#gpt-4#0", till.limiter.catalog().namespace_id());
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
@@ -127,26 +127,29 @@ pub(crate) fn calls_of_cascade(_: &Effort) -> Result<SoloValue> {
 fn calls_of(entity: &str) -> Result<SoloValue> {
     let till = open(|builder| builder)?;
     till.engine.count_units(true);
-    ensure!(till.take(entity), "the first acquire was refused");
+    ensure!(till.take(entity), "the first acquire was denied");
     let calls = till.calls_of(|| {
-        ensure!((0..ACQUIRES).all(|_| till.take(entity)), "an acquire was refused");
+        ensure!((0..ACQUIRES).all(|_| till.take(entity)), "an acquire was denied");
         Ok(())
     })?;
     let per = |count: f64| count / ACQUIRES as f64;
-    let (reads, units, index) = (calls.reads(), per(calls.write_units), per(calls.index_units));
+    let reads = calls.reads();
+    let units = per(calls.write_units);
+    let index = per(calls.index_units);
     let detail = format!("{reads} reads, {units:.2} write units each, {index:.2} in indexes");
     Ok(SoloValue { value: per(calls.all() as f64), detail })
 }
 
-/// Calls a second while 1,000 acquires a second are served from what is taken ahead.
+/// Measures the calls a second while 1,000 acquires a second are served from prefetched credit.
 pub(crate) fn calls_ahead(_: &Effort) -> Result<SoloValue> {
     let till = open(|builder| builder.prefetch(5, Duration::from_secs(1)))?;
-    ensure!(till.take("user"), "the first acquire was refused");
+    ensure!(till.take("user"), "the first acquire was denied");
     let calls = till.calls_of(|| {
-        let (clock, pause) = (tollgate::Clock::system(), Duration::from_micros(1_000_000 / PER_SECOND));
+        let clock = tollgate::Clock::system();
+        let pause = Duration::from_micros(1_000_000 / PER_SECOND);
         let start = clock.now();
         for number in 0..PER_SECOND * SECONDS {
-            ensure!(till.take("user"), "an acquire was refused");
+            ensure!(till.take("user"), "an acquire was denied");
             let due = pause.saturating_mul(u32::try_from(number)?);
             let passed = clock.now().since(start).to_duration();
             std::thread::sleep(due.saturating_sub(passed));
@@ -160,7 +163,7 @@ pub(crate) fn calls_ahead(_: &Effort) -> Result<SoloValue> {
 /// How uneven the load of one hot entity is over 16 items: the busiest over the mean, less one, in percent.
 pub(crate) fn unevenness(_: &Effort) -> Result<SoloValue> {
     let till = Arc::new(open(|builder| builder.shards(SHARDS, SHARDS))?);
-    ensure!(till.take("user"), "the first acquire was refused");
+    ensure!(till.take("user"), "the first acquire was denied");
     let threads: Vec<_> = (0..4)
         .map(|_| {
             let till = Arc::clone(&till);
@@ -188,7 +191,7 @@ fn writes_of_items(till: &DynamoChain) -> Result<Vec<f64>> {
             let partition = AttributeValue::S(format!("{namespace}/BUCKET#user#gpt-4#{shard}"));
             let get = client.get_item().table_name("limits").key("PK", partition);
             let item = runtime.block_on(get.key("SK", AttributeValue::S("#STATE".into())).send())?.item;
-            let item = item.with_context(|| format!("item {shard} is not there"))?;
+            let item = item.with_context(|| format!("item {shard} does not exist"))?;
             let count = item.get("rv").and_then(|count| count.as_n().ok()).context("it is not counted")?;
             Ok(count.parse()?)
         })

@@ -1,4 +1,4 @@
-//! One operation, done by several threads at once.
+//! One operation by several threads at once.
 
 use std::hint::{black_box, spin_loop};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -9,7 +9,7 @@ use anyhow::{Context, Result};
 use crate::meter::{self, TimeKind};
 use crate::subject::ensure_admitted;
 
-/// Does an operation so many times, in any thread, and tells how many calls were admitted.
+/// Runs an operation many times, in any thread, and returns how many calls were admitted.
 pub(crate) type SharedOperation = Box<dyn Fn(u64) -> u64 + Send + Sync>;
 
 /// The loop around one operation that threads share.
@@ -17,17 +17,17 @@ pub(crate) fn shared(operation: impl Fn() -> bool + Send + Sync + 'static) -> Sh
     Box::new(move |times| (0..times).map(|_| u64::from(black_box(operation()))).sum())
 }
 
-/// What a thread saw.
+/// The measurement of a thread.
 struct Lap {
     admitted: u64,
     ns: f64,
     is_undisturbed: bool,
 }
 
-/// The wall time per operation of a thread, if no thread was pushed off its core by a stranger.
+/// Measures the wall time per operation of a thread, if no thread was preempted.
 ///
-/// Where neighbours take a core away the threads run one after the other, and nothing is learnt about what they
-/// do to each other. A thread that goes to sleep over a lock is not a stranger's doing, and counts.
+/// If other processes take a core, the threads run one after the other, and their contention is not measured. A thread that
+/// sleeps on a lock is not preempted, and counts.
 pub(crate) fn ns_each(
     who: &str,
     operation: &SharedOperation,

@@ -1,4 +1,4 @@
-//! Looking at a million entities with the command: how long that takes, and that it changes nothing.
+//! Viewing a million entities with the command: its time, and that it changes nothing.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -17,10 +17,10 @@ use crate::single::SoloValue;
 
 const ENTITIES: usize = 1_000_000;
 
-/// How many take together while the store is filled.
+/// The number of entities in a transaction while the store is filled.
 const TOGETHER: usize = 500;
 
-/// Seconds of `tollgate top --once` on a file with a million entities that were used in this hour.
+/// Measures the seconds of `tollgate top --once` on a file with a million entities that were used in this hour.
 pub(crate) fn top_of_file(_: &Effort) -> Result<SoloValue> {
     let scratch = Scratch::new()?;
     let file = scratch.file("limits.db");
@@ -29,7 +29,7 @@ pub(crate) fn top_of_file(_: &Effort) -> Result<SoloValue> {
     top(&format!("file:{}", file.display()), &file)
 }
 
-/// The same in shared memory.
+/// Measures the same in shared memory.
 pub(crate) fn top_of_shm(_: &Effort) -> Result<SoloValue> {
     let shared = TempStore::new("top")?;
     let _limiter = fill(Arc::new(shared.0.clone()))?;
@@ -42,7 +42,7 @@ fn top(store: &str, path: &Path) -> Result<SoloValue> {
     let since = meter::wall();
     run(&tollgate, &["--store", store, "top", "--once"])?;
     let value = since.elapsed().as_secs_f64();
-    ensure!(std::fs::read(path)? == before, "looking at {store} has changed it");
+    ensure!(std::fs::read(path)? == before, "viewing {store} has changed it");
     Ok(SoloValue {
         value,
         detail: format!("{ENTITIES} entities, {} MiB, not a byte changed", before.len() >> 20),
@@ -64,7 +64,7 @@ fn fill(store: Arc<dyn Backend>) -> Result<Limiter> {
         };
         let steps: Vec<Step<'_>> = keys.iter().map(step).collect();
         let taken = store.apply(&Transaction { id: None, steps: &steps, metered: true }).wait()?;
-        ensure!(matches!(taken, TxnOutcome::Done(_)), "entity {first} was refused");
+        ensure!(matches!(taken, TxnOutcome::Done(_)), "entity {first} was denied");
     }
     Ok(limiter)
 }

@@ -1,7 +1,7 @@
-//! How long a waiter sleeps on after what it waits for is released.
+//! The time from a release to the wake-up of a waiter.
 //!
-//! Every sample starts with a waiter that is asleep: waking one that still spins would flatter us. What the
-//! kernel takes to put a thread on a core is part of it, so the numbers are the machine's as much as ours.
+//! Every sample starts with a sleeping waiter: waking one that still spins would be faster. The time of the kernel's
+//! scheduler is part of it, so the numbers depend on the machine.
 
 use std::sync::mpsc::{Receiver, channel};
 use std::thread;
@@ -16,7 +16,7 @@ use crate::meter;
 use crate::options::Effort;
 use crate::single::SoloValue;
 
-/// Long enough for a waiter in the queue to have fallen asleep.
+/// Long enough for a waiter in the queue to be asleep.
 const FALL_ASLEEP: Duration = Duration::from_micros(200);
 
 /// A thread that waits with no runtime.
@@ -29,11 +29,11 @@ pub(crate) fn thread(effort: &Effort) -> Result<SoloValue> {
                 let lease = set.acquire(demand! { slots: 1 }).wait();
                 let at = meter::wall();
                 drop(lease);
-                // The receiver is gone only if the other side failed, and that one says why.
+                // The receiver is dropped only if the other side failed, which reports the error.
                 let _ = report.send(at);
             }
         });
-        // Moved in, so that the waiter ends with this closure however it ends.
+        // Moved in, so that the waiter ends with this closure.
         let start = start;
         sample(&set, effort.wakes, || start.send(()).context("the waiter is gone"), &woken)
     });
@@ -68,7 +68,7 @@ pub(crate) fn runtime() -> Result<Runtime> {
     Builder::new_multi_thread().worker_threads(1).build().context("cannot start a runtime")
 }
 
-/// Gives way until so many wait.
+/// Yields until `count` callers wait.
 pub(crate) fn until_waiting(set: &LimitSet, count: usize) {
     while set.peek().wait().expect("memory answers").waiting < count {
         thread::yield_now();
@@ -100,7 +100,7 @@ fn summary(mut samples: Vec<Duration>, who: &str) -> SoloValue {
     SoloValue { value: micros(50), detail }
 }
 
-/// The sample that so many in a hundred do not exceed.
+/// Returns a percentile.
 fn percentile(sorted: &[Duration], share: usize) -> Duration {
     sorted.get(sorted.len() * share / 100).copied().unwrap_or_default()
 }

@@ -1,4 +1,4 @@
-//! The program as a person or a script calls it. Whatever reads memory needs a process of its own anyway.
+//! The command line. Rows that measure memory need a separate process anyway.
 
 use std::process::{Command, Output};
 
@@ -18,7 +18,7 @@ fn help_and_list_succeed() {
 }
 
 #[test]
-fn what_is_not_understood_exits_with_2() {
+fn an_invalid_argument_exits_with_2() {
     let output = bench("--onyl core/");
     assert_eq!(output.status.code(), Some(2));
     assert!(String::from_utf8_lossy(&output.stderr).contains("--onyl"));

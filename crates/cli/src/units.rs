@@ -66,7 +66,9 @@ impl Units {
             if let Some(other) = units.0.get(limit.name().as_str())
                 && decimals(other.as_ref()) != decimals(limit.unit())
             {
-                let (name, one, two) = (limit.name(), named(other.as_ref()), named(limit.unit()));
+                let name = limit.name();
+                let one = named(other.as_ref());
+                let two = named(limit.unit());
                 let why = format!("{name} counts in {one} and in {two} for {whose}");
                 return Err(UsageError(format!("{why}; give it one unit everywhere")));
             }
@@ -174,7 +176,9 @@ mod tests {
     #[test]
     fn one_name_with_two_units_is_refused() {
         let limit = |text| crate::limit_text::parse(text).unwrap();
-        let (usd, cents, none) = (limit("sp:5,unit=USD:6"), limit("sp:5,unit=USD:2"), limit("sp:5"));
+        let usd = limit("sp:5,unit=USD:6");
+        let cents = limit("sp:5,unit=USD:2");
+        let none = limit("sp:5");
         assert!(Units::agreed([&usd, &usd], "me").is_ok());
         let why = Units::agreed([&usd, &cents], "me").unwrap_err().to_string();
         assert_eq!(why, "sp counts in USD:6 and in USD:2 for me; give it one unit everywhere");

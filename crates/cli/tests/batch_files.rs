@@ -169,7 +169,7 @@ fn results_in_any_format_are_ours_in_the_next_run_with_their_journal_and_not_wit
         assert_eq!(ids, ["\"a\"", "\"b\""], "{export:?}");
         std::fs::remove_file(folder.path().join("results.jsonl.journal")).unwrap();
         let resume = [&again[..], &["--resume"]].concat();
-        assert_refused(&folder, &resume, "results.jsonl.journal is not");
+        assert_refused(&folder, &resume, "results.jsonl.journal does not");
     }
 }
 

@@ -199,7 +199,7 @@ fn a_batch_that_is_interrupted_leaves_its_view_above_the_summary() {
     let before = terminal.expect("last error");
     let pid = i32::try_from(child.id()).ok().and_then(Pid::from_raw).unwrap();
     kill_process(pid, Signal::INT).unwrap();
-    let after = terminal.expect("it ended early");
+    let after = terminal.expect("ended early");
     assert_eq!(child.wait().unwrap().code(), Some(1));
     let lines = Grid::of(80, &format!("{before}last error{after}")).lines();
     let at = |what: &str| lines.iter().position(|line| line.starts_with(what));

@@ -82,7 +82,7 @@ fn a_planted_overlap_is_seen() {
     assert_eq!(most_at_once(&sandbox), 20);
 }
 
-/// One that runs, and the line it wrote when it began.
+/// Starts a command, and returns the first line of its output.
 fn started(sandbox: &Sandbox, script: &str) -> (Child, BufReader<std::process::ChildStdout>, String) {
     let mut shell = run(sandbox, &[], script).stdout(Stdio::piped()).spawn().expect("the program is built");
     let mut stdout = BufReader::new(shell.stdout.take().expect("it is piped"));
@@ -92,7 +92,7 @@ fn started(sandbox: &Sandbox, script: &str) -> (Child, BufReader<std::process::C
 }
 
 #[test]
-fn a_killed_one_gives_its_permit_back_at_once() {
+fn the_slot_of_a_killed_process_is_released_at_once() {
     let sandbox = sandbox_with(&["slots:1/at-once"]);
     let (mut shell, _stdout, pid) = started(&sandbox, "echo $$; exec sleep 600");
     assert_eq!(sandbox.shell("tollgate run me jobs -- true").exit, 3);
@@ -100,38 +100,38 @@ fn a_killed_one_gives_its_permit_back_at_once() {
     shell.wait().expect("it is gone");
     let ran = sandbox.shell("tollgate run me jobs -- true");
     assert_eq!(ran.exit, 0, "{}", ran.stderr);
-    assert_eq!(sandbox.shell(&format!("kill {pid}")).exit, 0, "the command outlives whoever was killed");
+    assert_eq!(sandbox.shell(&format!("kill {pid}")).exit, 0, "the command outlives the killed process");
 }
 
 #[test]
-fn one_that_has_lost_its_permit_says_so() {
+fn an_expired_lease_is_reported() {
     let sandbox = sandbox_with(&["slots:1/at-once"]);
     let ran = sandbox.shell("tollgate run me jobs -- tollgate entity reset me jobs");
     assert_eq!(ran.exit, 0, "{}", ran.stderr);
-    assert_eq!(ran.stderr.matches("what the command held was lost").count(), 1, "{}", ran.stderr);
+    assert_eq!(ran.stderr.matches("the lease of the command has expired").count(), 1, "{}", ran.stderr);
     let ran = sandbox.shell("tollgate run me jobs -- true");
     assert_eq!((ran.exit, ran.stderr.as_str()), (0, ""));
 }
 
 #[test]
-fn signals_are_passed_on_and_the_permit_is_given_back() {
+fn signals_are_forwarded_and_the_slot_is_released() {
     let sandbox = sandbox_with(&["slots:1/at-once"]);
     for (signal, code) in [("TERM", 43), ("INT", 42), ("HUP", 41)] {
-        let script = "trap 'echo told; exit 43' TERM; trap 'echo told; exit 42' INT; \
-                      trap 'echo told; exit 41' HUP; echo ready; while :; do sleep 0.01; done";
+        let script = "trap 'echo caught; exit 43' TERM; trap 'echo caught; exit 42' INT; \
+                      trap 'echo caught; exit 41' HUP; echo ready; while :; do sleep 0.01; done";
         let (mut shell, mut stdout, line) = started(&sandbox, script);
         assert_eq!(line, "ready");
         assert_eq!(sandbox.shell(&format!("kill -{signal} {}", shell.id())).exit, 0);
         assert_eq!(shell.wait().expect("it ends").code(), Some(code), "{signal}");
-        let mut told = String::new();
-        stdout.read_line(&mut told).expect("it writes a line");
-        assert_eq!(told, "told\n", "{signal}");
+        let mut caught = String::new();
+        stdout.read_line(&mut caught).expect("it writes a line");
+        assert_eq!(caught, "caught\n", "{signal}");
         assert_eq!(sandbox.shell("tollgate run me jobs -- true").exit, 0);
     }
 }
 
 #[test]
-fn what_is_to_be_ignored_stays_ignored() {
+fn an_ignored_signal_stays_ignored() {
     let sandbox = sandbox_with(&["slots:1/at-once"]);
     let script = "trap '' INT; tollgate run me jobs -- sh -c 'kill -INT $PPID; kill -INT $$; echo alive'";
     let ran = sandbox.shell(script);

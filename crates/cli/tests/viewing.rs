@@ -160,7 +160,7 @@ fn a_call_that_is_charged_to_three_entities_is_one_call_in_every_sum() {
         assert!(summary.contains("\"calls\": 1") && summary.contains("\"total\": 10"), "{whose}: {summary}");
     }
     let plot = shown("tollgate usage plot -r gpt-4");
-    assert!(plot.contains("10 ") && plot.contains("in all") && !plot.contains("30"), "{plot}");
+    assert!(plot.contains("10 ") && plot.contains("in total") && !plot.contains("30"), "{plot}");
     let list = shown("tollgate usage list");
     let of_children = list.lines().filter(|line| line.contains("1 call, spend")).count();
     assert_eq!(of_children, 2, "the team and the organisation: {list}");

@@ -116,7 +116,8 @@ impl PlainRules {
         }
     }
 
-    /// Returns true if `costs` fit after `elapsed`; false also if there are more than [`SMALL`] limits.
+    /// Returns true if `costs` fit after `elapsed`; false also if there are more than [`SMALL`]
+    /// limits.
     #[inline(always)]
     pub(crate) fn fits_small(&self, credits: &Credits, elapsed: u64, costs: &[u64; SMALL]) -> bool {
         let credits = credits.as_slice();

@@ -1,4 +1,4 @@
-//! The store on a file, as one of records and of buckets beside them.
+//! `Records` and `Backend` for a store on a file.
 
 use tollgate_store::records::{
     Cursor, Index, Item, ItemKey, Page, Query, Records, RecordsError, Write, check_keys,

@@ -1,3 +1,5 @@
+//! Settings of a file store.
+
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -6,21 +8,54 @@ use tollgate_store::{Clock, HostClock};
 
 use crate::{FileOpenError, FileStore};
 
-/// How much a crash may undo. A process that is killed loses nothing that was answered, whichever it is; this is about
-/// the whole machine.
+/// How much a crash may undo. A process that is killed loses nothing that was answered, whichever is chosen; this is
+/// about a crash of the whole machine.
+///
+/// # Examples
+///
+/// ```
+/// # let folder = std::env::temp_dir().join(format!("tollgate-durability-{}", std::process::id()));
+/// # std::fs::create_dir_all(&folder)?;
+/// use tollgate_file::{Durability, FileStore};
+///
+/// // For budgets that must survive a power failure.
+/// let store = FileStore::builder(folder.join("budgets.tollgate")).durability(Durability::Full).build()?;
+/// # drop(store);
+/// # std::fs::remove_dir_all(&folder)?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Durability {
     /// If the machine stops, the last moments may be lost; the file stays whole.
     #[default]
     Normal,
-    /// Nothing that was answered is lost, whatever stops. Every commit waits for the disk.
+    /// Nothing that was answered is lost, even if the machine stops. Every commit waits for the disk.
     Full,
-    /// If the machine stops, the file may be damaged. For files that are made anew then.
+    /// If the machine stops, the file may be damaged. For files that are made again then.
     Off,
 }
 
 /// Settings of a [`FileStore`].
+///
+/// # Examples
+///
+/// ```
+/// # let folder = std::env::temp_dir().join(format!("tollgate-builder-{}", std::process::id()));
+/// # std::fs::create_dir_all(&folder)?;
+/// use std::time::Duration;
+///
+/// use tollgate_file::FileStore;
+///
+/// let store = FileStore::builder(folder.join("limits.tollgate"))
+///     .timeout(Duration::from_secs(1))
+///     .bytes_max(64 << 20)
+///     .build()?;
+/// assert!(store.path().ends_with("limits.tollgate"));
+/// # drop(store);
+/// # std::fs::remove_dir_all(&folder)?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Debug)]
 #[must_use = "a builder does nothing until it is built"]
 pub struct FileStoreBuilder {
@@ -47,40 +82,40 @@ impl FileStoreBuilder {
         }
     }
 
-    /// How much a crash of the machine may undo.
+    /// Sets how much a crash of the machine may undo.
     pub fn durability(self, durability: Durability) -> FileStoreBuilder {
         FileStoreBuilder { durability, ..self }
     }
 
-    /// How long to wait while others have the file locked; 5 seconds unless it says otherwise.
+    /// Sets how long a call waits while other processes have the file locked; 5 seconds by default.
     pub fn timeout(self, timeout: Duration) -> FileStoreBuilder {
         FileStoreBuilder { timeout, ..self }
     }
 
-    /// The clock, which is used as it is. Unless it says otherwise, it is one that all processes of the host agree on which
-    /// have the store open: it follows the time of day, and does not stop if that is set back.
+    /// Sets the clock, which is used as it is. The default is a clock that all processes of the host which have the
+    /// store open agree on: it follows the time of day, and does not stop if that is set back.
     pub fn clock(self, clock: Clock) -> FileStoreBuilder {
         FileStoreBuilder { clock: Some(clock), ..self }
     }
 
-    /// The clocks of the host, for tests in which its time of day is set.
+    /// Sets the clocks of the host, for tests in which its time of day is set.
     #[doc(hidden)]
     pub fn host(self, host: HostClock) -> FileStoreBuilder {
         FileStoreBuilder { host: Some(host), ..self }
     }
 
-    /// How large the file may become; as large as the disk unless it says otherwise. At the bound it is as if the disk
-    /// were full. The log beside the file is not counted.
+    /// Sets how large the file may become; by default it may fill the disk. At the bound the store behaves as if the
+    /// disk were full. The log beside the file is not counted.
     pub fn bytes_max(self, bytes_max: u64) -> FileStoreBuilder {
         FileStoreBuilder { bytes_max: Some(bytes_max), ..self }
     }
 
-    /// How long records of usage are kept that this process writes to; as [`UsageRetention::default`] unless it says otherwise.
+    /// Sets how long the records of usage are kept that this process writes; [`UsageRetention::default`] by default.
     pub fn usage_retention(self, usage_retention: UsageRetention) -> FileStoreBuilder {
         FileStoreBuilder { usage_retention, ..self }
     }
 
-    /// Opens the file, or makes it if it does not exist.
+    /// Opens the file, or creates it if it does not exist.
     ///
     /// # Errors
     ///

@@ -1,9 +1,10 @@
 //! The clock of a file: store time, on which processes agree by a row of the file.
 //!
-//! The row has the offset of store time to the monotonic clock, and the offset that it is slewed to. Each process works out
-//! from that what the time is, so the row is read when the file is opened and again only if this process has a reason to
-//! doubt what it knows, and is written only when the wall clock was set or the host was started anew. Reasons to doubt are a
-//! wall clock that is behind without a row that says so, and a bucket with a stamp in the future.
+//! The row has the offset of store time to the monotonic clock, and the offset that it is slewed to. Each process
+//! computes the time from that, so the row is read when the file is opened and again only if this process has a reason
+//! to doubt what it knows, and is written only when the wall clock was set or the host was booted again. Reasons to
+//! doubt are a wall clock that is behind although the row does not record that, and a bucket with a stamp in the
+//! future.
 
 use std::sync::Arc;
 
@@ -49,19 +50,19 @@ pub(crate) struct FileClock {
     agreement: Option<Agreement>,
 }
 
-/// What an executor knows of the agreement.
+/// The agreement as an executor knows it.
 struct Agreement {
     shared: Arc<StoreClock>,
     access: ClockAccess,
     /// The row, or what it will be once it is written. `None` before it was read.
     known: Option<ClockRow>,
     is_written: bool,
-    /// Not before this is the row read again, by the monotonic clock.
+    /// When the row may be read again, by the monotonic clock.
     look_at: u64,
 }
 
 impl FileClock {
-    /// The clock of an executor that has just opened the file.
+    /// Returns the clock of an executor that has just opened the file.
     pub(crate) fn open(time: &FileTime, access: ClockAccess, connection: &Connection) -> FileClock {
         let mut clock = FileClock { clock: time.clock.clone(), agreement: None };
         if let Some(shared) = time.shared.clone() {
@@ -78,18 +79,18 @@ impl FileClock {
         self.clock.now()
     }
 
-    /// The transaction was rolled back: the row may not be what this executor wrote.
+    /// Records that the transaction was rolled back: the row may not be what this executor wrote.
     pub(crate) fn roll_back(&mut self) {
         if let Some(agreement) = &mut self.agreement {
             agreement.is_written = false;
         }
     }
 
-    /// Reads the row, and writes it if need be, at the beginning of a transaction. In ordinary life it does neither.
+    /// Reads the row, and writes it if need be, at the beginning of a transaction. It rarely does either.
     ///
     /// # Errors
     ///
-    /// A fault that has ended the transaction. What else fails is tried again later.
+    /// A fault that has ended the transaction. Other failures are retried later.
     pub(crate) fn sync(&mut self, connection: &Connection) -> Result<(), TxnError> {
         match &mut self.agreement {
             Some(agreement) if agreement.is_due() => agreement.agree(connection, 0, agreement.access),
@@ -130,7 +131,7 @@ impl Agreement {
         host.monotonic >= self.look_at && !self.known.as_ref().is_some_and(is_right)
     }
 
-    /// Works out the offset from the row, the wall clock and what is known to be reached, and follows it.
+    /// Computes the offset from the row, the wall clock and the store time that is known to be reached, and follows it.
     fn agree(&mut self, connection: &Connection, reached: u64, access: ClockAccess) -> Result<(), TxnError> {
         let shared = Arc::clone(&self.shared);
         let (host, offset) = (HostTimes::of(&shared), shared.offset());
@@ -152,7 +153,7 @@ impl Agreement {
         if self.is_written {
             self.look_at = 0;
         } else {
-            // The clock is slewed only as the row says, so that processes stay together.
+            // The clock is slewed only as the row has it, so that processes stay together.
             row.target = offset;
         }
         shared.follow(offset, row.target, host.monotonic);

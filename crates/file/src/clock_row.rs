@@ -1,4 +1,4 @@
-//! The row that processes agree on store time by, and what follows from it.
+//! The clock row, by which processes agree on store time.
 
 use rusqlite::{Connection, OptionalExtension, params};
 use tollgate_store::StoreClock;
@@ -6,7 +6,7 @@ use tollgate_store::StoreClock;
 use crate::error::TxnError;
 use crate::schema::CLOCK_TABLE;
 
-/// What the file says about store time. All numbers are microseconds.
+/// Store time as the file has it. All numbers are microseconds.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct ClockRow {
     /// The boot that the monotonic clock counts from.
@@ -28,7 +28,7 @@ pub(crate) struct HostTimes<'a> {
     pub(crate) wall: u64,
 }
 
-/// What holds after a look at the row.
+/// The agreement after the row was read.
 #[derive(Debug)]
 pub(crate) struct Agreed {
     pub(crate) row: ClockRow,
@@ -39,14 +39,14 @@ pub(crate) struct Agreed {
 }
 
 impl ClockRow {
-    /// The offset that a row of this boot says there is now.
+    /// Returns the current offset by a row of this boot.
     pub(crate) fn offset_at(&self, monotonic: u64) -> u64 {
         let slewed = monotonic.saturating_sub(self.written) / StoreClock::SLEW;
         self.offset.saturating_sub(slewed).max(self.target.min(self.offset))
     }
 
-    /// The offset after a row of another boot. The monotonic clock has begun anew, so the wall clock says how long ago the row
-    /// was written; and store time was reached that is not passed again.
+    /// Returns the offset after a row of another boot. The monotonic clock has started again, so the wall clock
+    /// measures how long ago the row was written; and store time never goes back behind what was reached.
     fn offset_after_boot(&self, host: &HostTimes<'_>) -> u64 {
         let wall = host.monotonic.saturating_add(host.wall);
         let ahead = self.offset.saturating_sub(self.target);
@@ -55,18 +55,18 @@ impl ClockRow {
         time.max(self.written.saturating_add(self.offset)).saturating_sub(host.monotonic)
     }
 
-    /// Whether a row of this boot says that store time is so far.
+    /// Returns whether store time has reached this offset by a row of this boot.
     pub(crate) fn reaches(&self, host: &HostTimes<'_>, offset: u64) -> bool {
         offset <= self.offset_at(host.monotonic).saturating_add(StoreClock::TOLERANCE)
     }
 
-    /// Whether a row of this boot says enough about this offset: that store time is so far, and that it is slewed if it is ahead.
+    /// Returns whether a row of this boot covers this offset: store time has reached it, and is slewed if it is ahead.
     pub(crate) fn holds(&self, host: &HostTimes<'_>, offset: u64) -> bool {
         let right = host.wall.saturating_add(StoreClock::TOLERANCE);
         self.reaches(host, offset) && (offset <= right || self.target <= right)
     }
 
-    /// Whether it may be a row that was written. What is ahead by a hundred years is damage.
+    /// Returns whether a store can have written the row. An offset that is ahead by a hundred years is damage.
     pub(crate) fn is_sound(&self, host: &HostTimes<'_>) -> bool {
         let wall = host.monotonic.saturating_add(host.wall);
         self.written.saturating_add(self.offset) <= wall.saturating_add(StoreClock::AHEAD_MAX)
@@ -97,19 +97,19 @@ impl ClockRow {
 }
 
 impl<'a> HostTimes<'a> {
-    /// The clocks of a host as a store clock has them.
+    /// Returns the clocks of a host as a store clock has them.
     pub(crate) fn of(clock: &'a StoreClock) -> HostTimes<'a> {
         // This compares the clocks if that is due, so it comes first.
         let monotonic = clock.monotonic();
         HostTimes { boot: clock.host().boot(), monotonic, wall: clock.wall_offset() }
     }
 
-    /// Whether a row counts by the monotonic clock that this host has now.
+    /// Returns whether a row counts by the monotonic clock that this host has now.
     pub(crate) fn is_boot_of(&self, row: &ClockRow) -> bool {
         row.boot == self.boot && !self.boot.is_empty()
     }
 
-    /// Works out the offset: what the row says, what the wall clock says, and what is known to be reached.
+    /// Computes the offset from the row, the wall clock, and the store time that is known to be reached.
     pub(crate) fn agree(&self, stored: Option<ClockRow>, reached: u64) -> Agreed {
         let said = match &stored {
             Some(row) if self.is_boot_of(row) => row.offset_at(self.monotonic),

@@ -1,14 +1,15 @@
-//! What is kept in the file beside what has a form of its own: times and usage.
+//! Encodes times and usage; everything else in the file has a codec of its own.
 
 use tollgate_core::{Limits, Tick};
 use tollgate_store::usage::Sums;
 
-/// A tick as a column; the far end of time is as far as a column goes.
+/// Returns a tick as a column; ticks that are too late for a column become the latest one.
 pub(crate) fn column(tick: Tick) -> i64 {
     i64::try_from(tick.as_micros()).unwrap_or(i64::MAX)
 }
 
-/// Sums that are counted in the limits with this id: the id, the hour, the events, then an amount for each limit.
+/// Encodes sums that are counted in the limits with this id: the id, the hour, the events, then an amount for each
+/// limit.
 pub(crate) fn usage_bytes(limits: i64, sums: &Sums) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(16 + 8 * sums.amounts().len());
     bytes.extend(limits.to_le_bytes());
@@ -18,12 +19,12 @@ pub(crate) fn usage_bytes(limits: i64, sums: &Sums) -> Vec<u8> {
     bytes
 }
 
-/// The id of the limits that sums are counted in.
+/// Returns the id of the limits that sums are counted in.
 pub(crate) fn usage_limits(bytes: &[u8]) -> Option<i64> {
     bytes.first_chunk().map(|id| i64::from_le_bytes(*id))
 }
 
-/// The sums, given the limits they are counted in.
+/// Returns the sums, given the limits they are counted in.
 pub(crate) fn usage_from(limits: Limits, bytes: &[u8]) -> Option<Sums> {
     let (hour, rest) = bytes.get(8..)?.split_first_chunk()?;
     let (events, rest) = rest.split_first_chunk()?;

@@ -1,4 +1,4 @@
-//! Calls that were applied, so that one that is sent again is not.
+//! Deduplication: transactions that were applied, so that one that is sent again is not applied again.
 
 use rusqlite::{Connection, OptionalExtension, params};
 use tollgate_core::{Span, Tick};
@@ -12,10 +12,10 @@ use tollgate_store::{decode_outcome, encode_outcome};
 /// How long a call is remembered at least.
 const REMEMBERED_FOR: Span = Span::from_secs(86_400);
 
-/// How many are looked at for each new one. Two keep pace with any growth.
+/// How many remembered calls are checked for each new one. Two keep pace with any growth.
 const SWEPT_PER_NEW: usize = 2;
 
-/// What came of the call, if it was applied.
+/// Returns the outcome of a call, if it was applied.
 pub(crate) fn find(connection: &Connection, id: OpId) -> Result<Option<Vec<StepOutcome>>, Abort> {
     let mut find = connection.prepare_cached("SELECT outcome FROM applied WHERE id = ?1")?;
     let outcome: Option<Vec<u8>> = find.query_row([id.0.to_be_bytes()], |row| row.get(0)).optional()?;
@@ -42,11 +42,16 @@ pub(crate) fn forget(connection: &Connection, id: [u8; 16]) -> Result<(), TxnErr
     connection.prepare_cached("DELETE FROM applied WHERE id = ?1")?.execute([id]).map(drop)
 }
 
-/// Looks at the calls behind `hand`, forgets the old ones, and answers where to go on.
-pub(crate) fn sweep(connection: &Connection, hand: &[u8], made: usize, now: Tick) -> Result<Vec<u8>, Abort> {
+/// Checks the next calls behind `cursor`, forgets the old ones, and returns the next cursor.
+pub(crate) fn sweep(
+    connection: &Connection,
+    cursor: &[u8],
+    made: usize,
+    now: Tick,
+) -> Result<Vec<u8>, Abort> {
     let (steps, old) = (made * SWEPT_PER_NEW, column(now - REMEMBERED_FOR));
     let select =
-        Select::new("SELECT id, at FROM applied").and("id > ?", Some(hand.to_vec())).ending("ORDER BY id");
+        Select::new("SELECT id, at FROM applied").and("id > ?", Some(cursor.to_vec())).ending("ORDER BY id");
     let found: Vec<([u8; 16], i64)> =
         select.first(connection, steps, |row| Ok((row.get(0)?, row.get(1)?)))?;
     for (id, _) in found.iter().filter(|(_, at)| *at < old) {

@@ -1,4 +1,4 @@
-//! What can go wrong with a file, and what it is to callers.
+//! Errors of a file, and how callers see them.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -8,19 +8,29 @@ use tollgate_store::StoreError;
 use tollgate_store::records::RecordsError;
 
 /// Why a file could not be opened as a store. A file that is not ours was left as it was.
+///
+/// # Examples
+///
+/// ```
+/// use tollgate_file::{FileOpenError, FileStore};
+///
+/// let error = FileStore::open(std::env::temp_dir()).unwrap_err();
+/// assert!(matches!(error, FileOpenError::IsFolder(_)));
+/// assert!(error.to_string().ends_with("is a folder; name a file in it"));
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum FileOpenError {
     /// The path is that of a folder.
     #[error("{0} is a folder; name a file in it")]
     IsFolder(PathBuf),
-    /// The folder that the file should be in is not there.
+    /// The folder of the file does not exist.
     #[error("the folder of {0} does not exist; make it first")]
     NoFolder(PathBuf),
-    /// The system does not let us.
+    /// The system denies access.
     #[error("no permission to open {0}, or to make a file in its folder")]
     NoPermission(PathBuf),
-    /// The file can be read and not be written.
+    /// The file can be read but not written.
     #[error("{0} is read-only; a process that takes from a store has to write to it")]
     ReadOnly(PathBuf),
     /// Others than its owner may write to the file, or to one that belongs to it.
@@ -33,7 +43,7 @@ pub enum FileOpenError {
         /// Its permissions.
         mode: u32,
     },
-    /// The file is something else.
+    /// The file is not a SQLite file.
     #[error("{0} is no SQLite file; it was left as it is, name another one")]
     NotSqlite(PathBuf),
     /// The file is a SQLite file of another program.
@@ -73,10 +83,10 @@ pub enum FileOpenError {
 pub(crate) const MOVED: &str = "the file was deleted or replaced while this process had it open, and nothing that it takes \
                      would count for others; open it again, or put the file back";
 
-/// What ends a whole transaction, with everything that was done in it.
+/// A fault that ends a whole transaction, with everything that was done in it.
 pub(crate) type TxnError = rusqlite::Error;
 
-/// What it is to callers that the file could not be opened again, in a process that was forked off.
+/// Converts the error of opening the file again in a forked process to the error that callers get.
 pub(crate) fn reopening(why: &FileOpenError) -> StoreError {
     match why {
         FileOpenError::Busy(_, waited) => StoreError::Unavailable(*waited, why.to_string()),
@@ -85,9 +95,9 @@ pub(crate) fn reopening(why: &FileOpenError) -> StoreError {
     }
 }
 
-/// What a fault is to those whose calls it ended.
+/// Converts a fault to the error of the calls that it ended.
 pub(crate) fn store_error(fault: &TxnError, timeout: Duration) -> StoreError {
-    // Nothing was waited for but a lock.
+    // Only a lock is ever waited for.
     let unavailable = |why: &str| StoreError::Unavailable(Duration::ZERO, format!("{why} ({fault})"));
     let refused = |why: &str| StoreError::Refused(format!("{why} ({fault})"));
     if fault.sqlite_error().is_some_and(|error| error.extended_code == ffi::SQLITE_READONLY_DBMOVED) {
@@ -118,7 +128,7 @@ pub(crate) fn store_error(fault: &TxnError, timeout: Duration) -> StoreError {
     }
 }
 
-/// Whether others have the file locked, and it may go better in a moment.
+/// Returns whether another process has the file locked, so that a retry may succeed.
 pub(crate) fn is_busy(fault: &TxnError) -> bool {
     matches!(fault.sqlite_error_code(), Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked))
 }
@@ -130,7 +140,7 @@ pub(crate) fn affects_all(fault: &TxnError) -> bool {
         || matches!(code, Some(ErrorCode::SystemIoFailure | ErrorCode::ReadOnly | ErrorCode::CannotOpen))
 }
 
-/// Why work stopped: all of the transaction has to, or only this.
+/// Why a job stopped: its whole transaction has to, or only the job.
 #[derive(Debug)]
 pub(crate) enum Abort {
     Fault(TxnError),
@@ -156,7 +166,7 @@ impl From<StoreError> for Abort {
 }
 
 impl Abort {
-    /// The answer of work that ended like this; a fault is no answer.
+    /// Splits a result into the answer of the job and a fault of its transaction.
     pub(crate) fn answer<T>(ended: Result<T, Abort>) -> Result<Result<T, RecordsError>, TxnError> {
         match ended {
             Ok(answer) => Ok(Ok(answer)),
@@ -166,12 +176,12 @@ impl Abort {
     }
 }
 
-/// Something in the file that this version cannot read.
+/// Returns the error for something in the file that this version cannot read.
 pub(crate) fn unreadable(what: &str, why: impl std::fmt::Display) -> Abort {
     StoreError::Refused(format!("{what} in the file cannot be read: {why}")).into()
 }
 
-/// The error of work that makes no tests.
+/// Returns the error of a call whose writes have no tests.
 pub(crate) fn without_tests(error: RecordsError) -> StoreError {
     match error {
         RecordsError::Store(error) => error,

@@ -1,8 +1,8 @@
-//! Which file it is that a path names.
+//! The identity of a file: whether its path still names it.
 //!
-//! A file that is deleted or replaced stays there only for the processes that have it open: they would go on
-//! taking from buckets that no other process sees. So a reader looks before each read whether the path still names the file,
-//! and the writer once in each turn.
+//! A file that is deleted or replaced stays there only for the processes that have it open: they would go on taking
+//! from buckets that no other process sees. So a reader checks before each read whether the path still names the file,
+//! and the writer once in each streak of transactions.
 
 use std::fs::{self, Metadata};
 use std::io::ErrorKind;
@@ -17,7 +17,7 @@ use crate::open::io_error;
 #[cfg(unix)]
 const WRITABLE_BY_OTHERS: u32 = 0o022;
 
-/// A file that is open, as its path names it.
+/// An open file and its path.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Identity {
     path: PathBuf,
@@ -25,18 +25,18 @@ pub(crate) struct Identity {
 }
 
 impl Identity {
-    /// The file that a path names.
+    /// Returns the file that a path names.
     pub(crate) fn of(path: &Path) -> Result<Identity, FileOpenError> {
         let there = fs::metadata(path).map_err(|why| io_error(path, &why))?;
         Ok(Identity { path: path.into(), number: number(&there) })
     }
 
-    /// Whether another path names the same file.
+    /// Returns whether another path names the same file.
     pub(crate) fn is_same(&self, other: &Identity) -> bool {
         self.number == other.number
     }
 
-    /// Whether the path still names the file. A file that cannot be looked at is not judged.
+    /// Returns whether the path still names the file. A file whose metadata cannot be read is not judged.
     pub(crate) fn check(&self) -> Result<(), TxnError> {
         match fs::metadata(&self.path) {
             Ok(there) if number(&there) != self.number => Err(moved()),
@@ -46,12 +46,12 @@ impl Identity {
     }
 }
 
-/// What SQLite says of a file that is not where it was, if it notices.
+/// Returns the error that SQLite itself has for a file that was moved, when it notices.
 fn moved() -> TxnError {
     TxnError::SqliteFailure(ffi::Error::new(ffi::SQLITE_READONLY_DBMOVED), None)
 }
 
-/// Where the file lies, and its number there.
+/// Returns the device of the file, and its number there.
 #[cfg(unix)]
 fn number(there: &Metadata) -> (u64, u64) {
     use std::os::unix::fs::MetadataExt;
@@ -80,7 +80,7 @@ pub(crate) fn check_mode(path: &Path) -> Result<(), FileOpenError> {
     Ok(())
 }
 
-/// There are no such permissions here.
+/// This system has no such permissions.
 #[cfg(not(unix))]
 pub(crate) fn check_mode(_: &Path) -> Result<(), FileOpenError> {
     Ok(())

@@ -1,4 +1,4 @@
-//! Jobs of a commit queue: what is done in a transaction, and who gets the answer.
+//! Jobs of a commit queue: the work in a transaction, and the caller that gets the answer.
 
 use std::sync::Arc;
 use std::task::Waker;
@@ -19,7 +19,7 @@ use crate::txn::WriteTxn;
 const TRIES_MAX: u32 = 1_000;
 
 /// How a job ended; with the outcome if it applied a transaction on buckets.
-pub(crate) type Answer = Result<Option<Applied>, RecordsError>;
+pub(crate) type JobAnswer = Result<Option<Applied>, RecordsError>;
 
 type RunFn = Box<dyn FnMut(&mut WriteTxn<'_>) -> Result<(), Abort> + Send>;
 
@@ -53,14 +53,14 @@ impl ApplyJob {
 }
 
 impl Work {
-    fn run(&mut self, txn: &mut WriteTxn<'_>) -> Result<Answer, TxnError> {
+    fn run(&mut self, txn: &mut WriteTxn<'_>) -> Result<JobAnswer, TxnError> {
         Abort::answer(match self {
             Work::Run(run) => run(txn).map(|()| None),
             Work::Apply(apply) => apply.run(txn).map(Some),
         })
     }
 
-    /// Returns whether it is done also if the caller drops the reply, once it was asked for: it ends a lease, say.
+    /// Returns whether the job is done even if the caller drops the reply: it ends a lease, for example.
     pub(crate) fn is_owed(&self) -> bool {
         match self {
             Work::Run(_) => false,
@@ -70,7 +70,7 @@ impl Work {
 
     /// Returns what undoes the work, for a caller that dropped the reply. An outcome of an earlier transaction with the
     /// same id belongs to the caller that got it then.
-    pub(crate) fn undo(self, answer: Answer) -> Option<Work> {
+    pub(crate) fn undo(self, answer: JobAnswer) -> Option<Work> {
         let Ok(Some(Applied { outcome: TxnOutcome::Done(done), is_repeat: false })) = answer else {
             return None;
         };
@@ -88,7 +88,7 @@ pub(crate) struct Job {
     /// Until it is answered.
     work: Option<Work>,
     /// The answer if the transaction commits.
-    answer: Option<Answer>,
+    answer: Option<JobAnswer>,
     owner: JobOwner,
 }
 
@@ -176,7 +176,8 @@ fn panicked() -> RecordsError {
     StoreError::Refused("a call made the store panic, which is a bug of the store".into()).into()
 }
 
-/// Answers with an error: a job that was begun and not finished is one whose executor panicked. So no caller waits for ever.
+/// Answers with an error: a job that was begun and not finished is one whose executor panicked. So no caller waits for
+/// ever.
 impl Drop for Job {
     fn drop(&mut self) {
         self.answer = None;

@@ -1,10 +1,10 @@
-//! Buckets and records in a SQLite file: shared by the processes of one host, and there again after a crash.
+//! Buckets and records in a SQLite file, shared by the processes of one host and durable across crashes.
 //!
 //! A file needs no server and no setup. Every process that opens it sees the same buckets, whatever process took from
 //! them; a process that is killed at any instant leaves the file whole, and nothing that was answered is forgotten.
 //!
-//! All calls that wait while one commit is made are made together by the next: a crowd costs little more than one. A
-//! thread that would only wait for its own call makes the commit itself.
+//! Group commit: all calls that wait while one commit is made are committed together by the next, so many callers cost
+//! little more than one. A blocked caller that finds the writer idle runs the commit itself.
 
 mod apply;
 mod backend;

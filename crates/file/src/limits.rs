@@ -1,4 +1,4 @@
-//! Limits in the file: each text once, by a number that never means another one.
+//! Limits in the file: each text is stored once, under an id that is never used again.
 
 use std::collections::HashMap;
 
@@ -7,18 +7,19 @@ use tollgate_core::Limits;
 
 use crate::error::{Abort, TxnError, unreadable};
 
-/// How many limits a connection remembers. Beyond that it begins anew.
+/// How many limits a connection caches. Beyond that the cache is cleared.
 const KNOWN_MAX: usize = 4_096;
 
-/// What a connection knows about the limits in the file, so that those in use are neither written out nor read again.
+/// Caches the limits in the file for a connection, so that those in use are neither written nor read again.
 #[derive(Default)]
 pub(crate) struct FileLimitsCache {
     by_id: HashMap<i64, Limits>,
-    /// By where they are in memory, which stays theirs while they are kept here.
+    /// By their address in memory, which stays theirs while they are cached here.
     by_place: HashMap<usize, (Limits, i64)>,
 }
 
-/// The text of limits. Their version is kept apart, so that a new one of the same limits is no new text.
+/// Returns the text of limits. Their version is stored separately, so that a new version of the same limits has the
+/// same text.
 fn text_of(limits: &Limits) -> String {
     if limits.version() == 0 { limits.to_text() } else { limits.clone().at_version(0).to_text() }
 }
@@ -28,7 +29,7 @@ fn place_of(limits: &Limits) -> usize {
 }
 
 impl FileLimitsCache {
-    /// The number of these limits, which they get if they have none.
+    /// Returns the id of these limits, and stores them if they have none.
     pub(crate) fn id_of(&mut self, connection: &Connection, limits: &Limits) -> Result<i64, TxnError> {
         if let Some((_, id)) = self.by_place.get(&place_of(limits)) {
             return Ok(*id);
@@ -43,8 +44,8 @@ impl FileLimitsCache {
         Ok(id)
     }
 
-    /// The limits with this number. `expected` are those they probably are: then they need not be read, and may have a
-    /// calendar that only their owner knows.
+    /// Returns the limits with this id. `expected` are the limits that they probably are: if so, they need not be
+    /// parsed, and may have a calendar that only the caller knows.
     pub(crate) fn get(
         &mut self,
         connection: &Connection,
@@ -56,7 +57,7 @@ impl FileLimitsCache {
             else {
                 return Ok(limits.clone());
             };
-            // From now on it is seen at a glance that they are the same.
+            // From now on a comparison of addresses shows that they are the same.
             self.learn(id, expected);
             return Ok(expected.clone());
         }
@@ -72,7 +73,7 @@ impl FileLimitsCache {
         Ok(limits)
     }
 
-    /// Forgets everything: what was learnt in a transaction that came to nothing is not so.
+    /// Clears the cache: what was cached in a transaction that was rolled back is not in the file.
     pub(crate) fn clear(&mut self) {
         self.by_id.clear();
         self.by_place.clear();

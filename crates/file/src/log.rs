@@ -1,8 +1,8 @@
-//! The log beside the file: what was written and is not yet in the file itself.
+//! The write-ahead log beside the file.
 //!
-//! SQLite begins its log anew when all of it is in the file and no process reads from it. It copies the log into the
-//! file while others go on writing, so with several busy processes there is always something left to copy, and the log
-//! grows for as long as they are busy. So once it is long, the process that has written copies all of it while the
+//! SQLite restarts its log when all of it is in the file and no process reads from it. It copies the log into the file
+//! while other processes go on writing, so with several busy processes there is always something left to copy, and the
+//! log grows for as long as they are busy. So once it is long, the process that has written copies all of it while the
 //! others wait.
 
 use std::sync::Arc;
@@ -17,11 +17,11 @@ use crate::pause::pause;
 /// How many pages are written to the log between two attempts to copy it into the file.
 const COPY_EVERY: u32 = 1_000;
 
-/// How many pages the log has before others wait while it is copied: 16 MB.
+/// How many pages the log has before other processes wait while it is copied: 16 MB.
 const PAGES_MAX: u32 = 4_000;
 
-/// How often, and after how long, it is looked whether those who write or read are done: for a tenth of a second. Who
-/// reads for longer is waited for after the next [`COPY_EVERY`] pages.
+/// How often, and at which interval, the copy checks whether other writers and readers are done: for a tenth of a
+/// second. It waits for a longer reader after the next [`COPY_EVERY`] pages.
 const LOOKS: i32 = 400;
 const LOOK_AGAIN: Duration = Duration::from_micros(250);
 
@@ -34,7 +34,7 @@ pub(crate) struct WriteAheadLog {
 }
 
 impl WriteAheadLog {
-    /// Takes the log of a connection over from SQLite.
+    /// Takes over the log of a connection from SQLite.
     pub(crate) fn of(connection: &mut Connection) -> Result<WriteAheadLog, TxnError> {
         let pages = Arc::new(AtomicU32::new(0));
         let seen = Arc::clone(&pages);
@@ -45,12 +45,12 @@ impl WriteAheadLog {
         Ok(WriteAheadLog { pages, copied: 0 })
     }
 
-    /// Copies it into the file if it is time, after a commit. If that fails, what was committed holds all the same, and
-    /// the log is longer when it is tried again.
+    /// Copies the log into the file if that is due, after a commit. If it fails, what was committed still holds, and
+    /// the log is longer at the next attempt.
     pub(crate) fn copy_if_due(&mut self, connection: &mut Connection) {
         let pages = self.pages.load(Ordering::Relaxed);
         if pages < self.copied {
-            // It was begun anew.
+            // SQLite has restarted it.
             self.copied = 0;
         }
         if pages < self.copied + COPY_EVERY {
@@ -65,7 +65,7 @@ fn copy(connection: &Connection, how: &str) -> Result<(), TxnError> {
     connection.prepare_cached(&format!("PRAGMA wal_checkpoint({how})"))?.query_row([], |_| Ok(()))
 }
 
-/// Copies all of it, with all others waiting, so that the next commit begins it anew.
+/// Copies all of the log while other processes wait, so that the next commit restarts it.
 fn copy_all(connection: &mut Connection) -> Result<(), TxnError> {
     connection.busy_handler(Some(|looks: i32| {
         pause(LOOK_AGAIN);

@@ -1,4 +1,4 @@
-//! Opening a file: ours, a new one, or an error that says what it is instead.
+//! Opens a file: an existing store, a new one, or an error that describes what it is instead.
 
 use std::fs::{self, OpenOptions};
 use std::io::ErrorKind;
@@ -16,13 +16,13 @@ use crate::pause::pause;
 use crate::schema::{self, APPLICATION, FORMAT, FormatMark};
 use crate::stores::Stores;
 
-/// How many statements are kept ready. There are fewer.
+/// How many prepared statements a connection caches. There are fewer.
 const STATEMENTS: usize = 64;
 
-/// How much of the log beside the file is kept for what comes next, after a burst has made it larger.
+/// How much of the log is kept for reuse, after a burst has made it larger.
 const LOG_BYTES_KEPT: u64 = 16 << 20;
 
-/// SQLite counts how long it waits in milliseconds, in 31 bits: 24 days, which is practically for ever.
+/// SQLite counts how long it waits in milliseconds, in 31 bits: 24 days, which is practically without end.
 const BUSY_MAX: Duration = Duration::from_millis(i32::MAX as u64);
 
 /// How many files a store has open: two connections with a file, its log and its index each, and some to spare.
@@ -66,16 +66,16 @@ pub(crate) fn open(settings: &FileStoreBuilder, stores: &Stores) -> Result<Opene
     Ok(Opened { path, identity, writer, reader })
 }
 
-/// What a file looks like without the log beside it.
+/// The kind of a file, judged without the log beside it.
 #[derive(Clone, Copy, PartialEq)]
 enum FileKind {
     /// Ours, or empty.
     Right,
-    /// Like nothing, which may be because a process is just writing the log into it, or was killed while doing so.
+    /// Unknown; a process may be writing the log into it, or was killed while doing so.
     Torn,
 }
 
-/// Makes an empty file that no other user may read, or looks at the one that is there without touching it.
+/// Creates an empty file that no other user may read, or inspects an existing one without changing it.
 fn make_if_missing(path: &Path) -> Result<FileKind, FileOpenError> {
     if path.parent().is_some_and(|folder| !folder.exists()) {
         return Err(FileOpenError::NoFolder(path.into()));
@@ -94,7 +94,7 @@ fn make_if_missing(path: &Path) -> Result<FileKind, FileOpenError> {
     }
 }
 
-/// Another process has made it in the meantime, and it is not there to be made a third time.
+/// Another process has created it in the meantime.
 fn make_if_missing_again(path: &Path) -> Result<FileKind, FileOpenError> {
     match fs::metadata(path) {
         Ok(there) if there.len() == 0 => Ok(FileKind::Right),
@@ -120,8 +120,8 @@ pub(crate) fn io_error(path: &Path, why: &std::io::Error) -> FileOpenError {
     }
 }
 
-/// Looks at what a file says it is, and at nothing else. As an immutable file it is neither locked nor recovered, and
-/// no other file is made beside it. Without its log it may be torn; then only opening it for good can tell.
+/// Reads the header of a file, and nothing else. Opened as an immutable file it is neither locked nor recovered, and no
+/// other file is created beside it. Without its log it may be torn; then only opening it for writing shows what it is.
 fn look(path: &Path) -> Result<FileKind, FileOpenError> {
     let flags =
         OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_URI | OpenFlags::SQLITE_OPEN_NO_MUTEX;
@@ -186,8 +186,8 @@ fn prepare(writer: &Connection, settings: &FileStoreBuilder) -> Result<(), TxnEr
     Ok(())
 }
 
-/// Makes it a file with a write-ahead log, unless it has one. SQLite does not wait for others while it does that, so we
-/// do.
+/// Gives the file a write-ahead log, unless it has one. SQLite does not wait for other processes while it does that, so
+/// this function does.
 fn write_ahead(writer: &Connection, timeout: Duration) -> Result<(), TxnError> {
     let clock = Clock::system();
     let until = clock.now() + Span::covering(timeout);
@@ -225,15 +225,15 @@ fn explain(path: &Path, timeout: Duration, fault: &TxnError) -> FileOpenError {
     }
 }
 
-/// SQLite does not say why the system refuses to open a file that is there. A process that may open no more files cannot
-/// open the folder as often as we open files, either, and then the system says why. (The file itself is left alone:
-/// closing it would lose the locks that this process has on it.)
+/// Returns why the system refuses to open an existing file, which SQLite does not report. A process that may open no
+/// more files cannot open the folder as often as a store opens files, either, and then the system reports the reason.
+/// (The file itself is left alone: closing it would lose the locks that this process has on it.)
 fn cannot_open(path: PathBuf) -> FileOpenError {
     let folder = path.parent().unwrap_or(&path);
     let opened: Result<Vec<fs::ReadDir>, _> = (0..FILES).map(|_| fs::read_dir(folder)).collect();
     match opened {
         Err(why) if why.kind() != ErrorKind::PermissionDenied => io_error(&path, &why),
-        // Nearly always it is this.
+        // This is nearly always the reason.
         _ => FileOpenError::NoPermission(path),
     }
 }

@@ -1,4 +1,4 @@
-//! The executor that reads, beside threads and processes that write.
+//! The executor of read jobs, on a connection of its own beside the writer's.
 
 use std::time::Duration;
 
@@ -14,7 +14,7 @@ use crate::limits::FileLimitsCache;
 use crate::sweep::SweepState;
 use crate::txn::WriteTxn;
 
-/// The executor that reads.
+/// Runs read jobs, each on a snapshot of the file.
 pub(crate) struct ReadExecutor {
     connection: Connection,
     identity: Identity,
@@ -49,7 +49,7 @@ impl ReadExecutor {
             self.connection.execute_batch("ROLLBACK")?;
         }
         self.connection.prepare_cached("BEGIN")?.execute([])?;
-        // If the clock's row cannot be read, the clock goes on by what is known.
+        // If the clock's row cannot be read, the clock goes on by the row that it knows.
         let _ = self.clock.sync(&self.connection);
         let ReadExecutor { connection, clock, known, usage_retention, .. } = self;
         // A job that reads makes nothing that would have to be swept.

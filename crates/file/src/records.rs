@@ -1,4 +1,4 @@
-//! Records as rows.
+//! Records as rows of the file.
 
 use rusqlite::{Connection, OptionalExtension, params};
 use tollgate_core::Tick;
@@ -10,15 +10,15 @@ use crate::select::{Bounds, Select};
 use tollgate_store::records::{index_number, item_from, item_text};
 
 /// How many records that have expired are dropped with each transaction that writes some. More than one, so that they
-/// cannot pile up.
+/// cannot accumulate.
 const EXPIRED_AT_ONCE: usize = 4;
 
-/// The record at a key, if it is there and has not expired.
+/// Returns the record at a key, if it exists and has not expired.
 pub(crate) fn get(connection: &Connection, key: &ItemKey, now: Tick) -> Result<Option<Item>, Abort> {
     Ok(stored(connection, key)?.filter(|item| !item.has_expired(now)))
 }
 
-/// The record at a key, expired or not.
+/// Returns the record at a key, expired or not.
 fn stored(connection: &Connection, key: &ItemKey) -> Result<Option<Item>, Abort> {
     let mut get =
         connection.prepare_cached("SELECT body FROM record WHERE partition_key = ?1 AND sort_key = ?2")?;
@@ -86,7 +86,7 @@ fn drop_expired(connection: &Connection, now: Tick) -> Result<(), Abort> {
         .ending("ORDER BY expires");
     let found = select.first(connection, EXPIRED_AT_ONCE, key_of)?;
     for key in found {
-        // A record that cannot be read is left alone: a caller that asks for it gets the error.
+        // A record that cannot be read is skipped: a caller that asks for it gets the error.
         if let Ok(Some(item)) = stored(connection, &key) {
             replace(connection, &key, &item.indexed, None)?;
         }
@@ -98,7 +98,7 @@ fn key_of(row: &rusqlite::Row<'_>) -> Result<ItemKey, Abort> {
     Ok(ItemKey { partition: row.get(0)?, sort: row.get(1)? })
 }
 
-/// The records of a partition, in the order of their sort keys.
+/// Returns the records of a partition, in the order of their sort keys.
 pub(crate) fn query(connection: &Connection, query: &Query, now: Tick) -> Result<Page<Item>, Abort> {
     let after = query.after.as_ref().map(Cursor::parts::<1>).transpose()?.map(|[sort]| sort.to_owned());
     let (direction, further) = direction(query);
@@ -116,7 +116,7 @@ pub(crate) fn query(connection: &Connection, query: &Query, now: Tick) -> Result
     Ok(page(items, limit, |item| Cursor::of(&[&item.key.sort])))
 }
 
-/// The keys of the records that an index has in a partition of its own.
+/// Returns the keys of the records that an index has in a partition of its own.
 pub(crate) fn find(
     connection: &Connection,
     index: Index,
@@ -150,7 +150,7 @@ pub(crate) fn find(
     Ok(Page { items: page.items.into_iter().map(|(key, _)| key).collect(), next: page.next })
 }
 
-/// All records whose partition starts with the namespace and a slash, by partition and sort key.
+/// Returns all records whose partition starts with the namespace and a slash, by partition and sort key.
 fn find_in_namespace(connection: &Connection, query: &Query, now: Tick) -> Result<Page<ItemKey>, Abort> {
     let namespace = format!("{}/", query.partition);
     let prefix = if namespace.starts_with(&query.prefix) { &namespace } else { &query.prefix };
@@ -172,8 +172,8 @@ fn find_in_namespace(connection: &Connection, query: &Query, now: Tick) -> Resul
     Ok(page(found, limit, |key| Cursor::of(&[&key.partition, &key.sort])))
 }
 
-/// Where to begin and where to end, when only what starts with `prefix` is wanted, and that behind `after`. One of each,
-/// because SQLite looks for the first of several and reads on from there.
+/// Returns the bounds of the keys that start with `prefix` and come behind `after`. There is one of each kind, because
+/// SQLite seeks by the first of several and scans from there.
 fn bounds(query: &Query, prefix: &str, after: Option<&str>) -> Bounds {
     let end = after_prefix(prefix);
     let after = after.map(str::to_owned);
@@ -186,7 +186,7 @@ fn bounds(query: &Query, prefix: &str, after: Option<&str>) -> Bounds {
     }
 }
 
-/// The order of a query, and how what comes later in it compares.
+/// Returns the sort order of a query, and the comparison with later keys.
 fn direction(query: &Query) -> (&'static str, &'static str) {
     if query.newest_first { ("DESC", "<") } else { ("ASC", ">") }
 }
@@ -195,7 +195,7 @@ fn limit(query: &Query) -> usize {
     query.limit.clamp(1, PAGE_MAX)
 }
 
-/// The first `limit` of what was found, and where to go on if there is more.
+/// Returns a page of the first `limit` items, with a cursor if there are more.
 pub(crate) fn page<T>(mut found: Vec<T>, limit: usize, cursor: impl Fn(&T) -> Cursor) -> Page<T> {
     let has_more = found.len() > limit;
     found.truncate(limit);
@@ -203,7 +203,7 @@ pub(crate) fn page<T>(mut found: Vec<T>, limit: usize, cursor: impl Fn(&T) -> Cu
     Page { items: found, next }
 }
 
-/// The least text that is greater than all that start with `prefix`, if there is one.
+/// Returns the least text that is greater than every text with this prefix, if there is one.
 fn after_prefix(prefix: &str) -> Option<String> {
     let mut rest = prefix.chars();
     while let Some(last) = rest.next_back() {

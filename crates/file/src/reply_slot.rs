@@ -9,13 +9,13 @@ use std::time::Duration;
 use tollgate_store::{Mutex, StoreError, may_block};
 
 use crate::commit_queue::{CommitQueue, DetachedCount, QUEUE_MAX};
-use crate::job::{Answer, Job, Work};
+use crate::job::{Job, JobAnswer, Work};
 
 /// The answer to a job, which is queued when this is first polled.
 ///
 /// # Cancel safety
 ///
-/// If it is dropped before it was answered, the work is not done, or undone; unless it is [owed](Work::is_owed).
+/// If it is dropped before it was answered, the work is not done, or is undone; unless it is [owed](Work::is_owed).
 pub(crate) struct PendingReply<'a> {
     queue: &'a CommitQueue,
     stage: ReplyStage,
@@ -37,7 +37,7 @@ enum SlotState {
     Waiting(Option<Waker>),
     /// The job runs, and cannot be cancelled.
     Running(Option<Waker>),
-    Answered(Answer, Work),
+    Answered(JobAnswer, Work),
     /// The caller got its answer, or has gone before the job was begun.
     Over,
     /// The caller has gone, and the job is done without it.
@@ -66,9 +66,9 @@ impl<'a> PendingReply<'a> {
 }
 
 impl Future for PendingReply<'_> {
-    type Output = Answer;
+    type Output = JobAnswer;
 
-    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Answer> {
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<JobAnswer> {
         let slot = match std::mem::replace(&mut self.stage, ReplyStage::Over) {
             ReplyStage::Queued(slot) => slot,
             ReplyStage::New(work) => match self.submit(work) {
@@ -98,7 +98,7 @@ impl Drop for PendingReply<'_> {
 }
 
 impl ReplySlot {
-    fn poll(&self, waker: &Waker) -> Poll<Answer> {
+    fn poll(&self, waker: &Waker) -> Poll<JobAnswer> {
         // Dropped when the lock is free: the last waker of a task may drop anything.
         let _replaced;
         let mut state = self.state.lock();
@@ -117,7 +117,7 @@ impl ReplySlot {
     }
 
     /// Records that the caller goes. If it was answered already, returns the answer and the work, to be undone.
-    fn abandon(&self, count: impl FnOnce() -> DetachedCount) -> Option<(Answer, Work)> {
+    fn abandon(&self, count: impl FnOnce() -> DetachedCount) -> Option<(JobAnswer, Work)> {
         let left = {
             let mut state = self.state.lock();
             let next = match &*state {
@@ -150,7 +150,7 @@ impl ReplySlot {
     /// Answers the caller, whose waker is added to `wakers`. If the caller has gone, returns what undoes the work.
     pub(crate) fn answer(
         &self,
-        answer: Answer,
+        answer: JobAnswer,
         work: Work,
         wakers: &mut Vec<Waker>,
     ) -> Option<(Work, DetachedCount)> {

@@ -1,4 +1,4 @@
-//! Buckets as rows.
+//! Buckets as rows of the file.
 
 use rusqlite::{Connection, OptionalExtension, params};
 use tollgate_core::{Bucket, Limits};
@@ -10,7 +10,7 @@ use crate::codec::{usage_bytes, usage_from, usage_limits};
 use crate::error::{Abort, TxnError, unreadable};
 use crate::limits::FileLimitsCache;
 
-/// A row as the file has it.
+/// A row before it is decoded.
 pub(crate) struct RawRow {
     limits: i64,
     version: u64,
@@ -29,7 +29,7 @@ impl RawRow {
         })
     }
 
-    /// The bucket it says; its limits are probably those `expected`.
+    /// Decodes the bucket; its limits are probably those `expected`.
     pub(crate) fn decode(
         self,
         connection: &Connection,

@@ -1,10 +1,10 @@
-//! What is in the file.
+//! The schema of the file.
 
 use rusqlite::Connection;
 
 use crate::error::TxnError;
 
-/// Marks the file as ours: the letters `Toll`.
+/// The application id of a store: the letters `Toll`.
 pub(crate) const APPLICATION: i64 = 0x546F_6C6C;
 
 /// The format of the file. A later version that changes it reads the earlier ones.
@@ -12,7 +12,7 @@ pub(crate) const FORMAT: i64 = 1;
 
 /// `bucket.key` holds each part behind its length, so the buckets of an entity are next to each other; `resource` is
 /// the second part of a key that has two. `bucket.version` is apart from `limits.text`, so that a new version of the
-/// same limits is no new text. `record.expires` is for finding what has expired; the body says it too.
+/// same limits is no new text. `record.expires` is for finding what has expired; the body has it too.
 const TABLES: &str = "
 CREATE TABLE limits (
     id INTEGER PRIMARY KEY,
@@ -55,8 +55,8 @@ CREATE TABLE record_index (
 ) STRICT, WITHOUT ROWID;
 ";
 
-/// The one row that processes [agree on store time](crate::clock) by. A file of an earlier version gets it with the first
-/// write; that version knows nothing of it and leaves it alone.
+/// The one row that processes [agree on store time](crate::clock) by. A file of an earlier version gets it with the
+/// first write; that version ignores it.
 pub(crate) const CLOCK_TABLE: &str = "
 CREATE TABLE IF NOT EXISTS clock (
     id INTEGER PRIMARY KEY CHECK (id = 1),
@@ -67,7 +67,7 @@ CREATE TABLE IF NOT EXISTS clock (
 ) STRICT;
 ";
 
-/// What a file says it is.
+/// The kind of a file, by its header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct FormatMark {
     pub(crate) application: i64,
@@ -79,7 +79,7 @@ pub(crate) fn mark(connection: &Connection) -> Result<FormatMark, TxnError> {
     Ok(FormatMark { application: number("application_id")?, format: number("user_version")? })
 }
 
-/// Makes the tables, unless another process was faster. Whole or not at all, the mark included.
+/// Creates the tables and the application id in one transaction, unless another process was faster.
 pub(crate) fn create(connection: &Connection) -> Result<(), TxnError> {
     connection.execute_batch("BEGIN IMMEDIATE")?;
     let made = mark(connection).and_then(|mark| {
@@ -94,7 +94,7 @@ pub(crate) fn create(connection: &Connection) -> Result<(), TxnError> {
     match made {
         Ok(()) => connection.execute_batch("COMMIT"),
         Err(fault) => {
-            // The fault itself may have ended the transaction, so this may fail, and nothing hangs on it.
+            // The fault itself may have ended the transaction, so this may fail, which has no effect.
             let _ = connection.execute_batch("ROLLBACK");
             Err(fault)
         }

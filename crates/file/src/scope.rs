@@ -1,4 +1,4 @@
-//! Many buckets of a namespace at once.
+//! Lists, forgets and flushes many buckets of a namespace.
 
 use rusqlite::Connection;
 use tollgate_store::records::{Cursor, Item, ItemKey, PAGE_MAX, Page};
@@ -15,7 +15,7 @@ use crate::txn::{ReadView, WriteTxn};
 /// How many buckets have their usage written in one transaction.
 const WRITTEN_AT_ONCE: usize = 500;
 
-/// A [`Scope`] that borrows nothing.
+/// An owned [`Scope`].
 #[derive(Clone, Debug)]
 pub(crate) enum OwnedScope {
     Entity(String),
@@ -43,7 +43,7 @@ impl OwnedScope {
         }
     }
 
-    /// From which key to before which, and of which resource.
+    /// Returns the first key, the key behind the last, and the resource.
     fn range(&self) -> (Option<Vec<u8>>, Option<Vec<u8>>, Option<&str>) {
         match self {
             OwnedScope::Entity(entity) => {
@@ -62,7 +62,7 @@ impl OwnedScope {
     }
 }
 
-/// The least bytes that are greater than all that start with these, if there are any.
+/// Returns the least key that is greater than every key with this prefix, if there is one.
 fn after_bytes(prefix: &[u8]) -> Option<Vec<u8>> {
     let last = prefix.iter().rposition(|byte| *byte < u8::MAX)?;
     let mut end = prefix[..=last].to_vec();
@@ -77,7 +77,7 @@ enum Which {
     Metered,
 }
 
-/// The rows of a scope behind a key, in the order of the keys.
+/// Returns the rows of a scope behind a key, in the order of the keys.
 fn list(
     connection: &Connection,
     namespace: &str,
@@ -91,9 +91,9 @@ fn list(
         Which::All => "ORDER BY key",
         Which::Metered => "AND usage IS NOT NULL ORDER BY key",
     };
-    // Left to itself SQLite may look at all keys of the namespace, because they are in order.
+    // By default SQLite may scan all keys of the namespace, because they are in order.
     let index = if resource.is_some() { "INDEXED BY bucket_of_resource" } else { "" };
-    // A key that is behind another one is also not before it; then there is one place to begin.
+    // The lower bound includes `after`, so that SQLite seeks to one key.
     let after = after.map(|key| key.as_bytes().to_vec());
     let select = Select::new(&format!("SELECT key, limits, version, state, usage FROM bucket {index}"))
         .and("namespace = ?", Some(namespace.to_owned()))
@@ -108,7 +108,7 @@ fn list(
     })
 }
 
-/// How the buckets of a scope stand.
+/// Returns the status of the buckets of a scope.
 pub(crate) fn buckets(
     view: &mut ReadView<'_>,
     namespace: &str,
@@ -119,7 +119,7 @@ pub(crate) fn buckets(
     let after = after.map(Cursor::parts::<2>).transpose()?.map(|parts| Key::new(&parts));
     let (mut now, limit) = (view.clock.now(), limit.clamp(1, PAGE_MAX));
     let (mut statuses, mut after, mut liveness) = (Vec::new(), after, LivenessCache::default());
-    // Keys that are no pair are none of these, however many there are of them.
+    // Keys that are not a pair are skipped, however many there are.
     while statuses.len() <= limit {
         let found = list(view.connection, namespace, scope, Which::All, after.as_ref(), limit + 1)?;
         let is_last = found.len() <= limit;
@@ -142,11 +142,11 @@ pub(crate) fn buckets(
     Ok(page(statuses, limit, |status| Cursor::of(&[&status.entity, &status.resource])))
 }
 
-/// How many buckets are read at once.
+/// How many buckets are read in one transaction.
 const LOOKED_AT_ONCE: usize = 2_000;
 
-/// What is in use of some buckets of a scope behind a key and what was used that is in no record yet; and the last that was
-/// looked at if there may be more.
+/// Returns the activity of some buckets of a scope behind a key: what is in use, and usage that is in no record yet;
+/// and the last key that was read if there may be more.
 pub(crate) fn activity(
     view: &mut ReadView<'_>,
     namespace: &str,
@@ -172,7 +172,7 @@ pub(crate) fn activity(
     Ok((activities, last))
 }
 
-/// The record of usage at a key with what its bucket has counted since.
+/// Returns the record of usage at a key, with the usage added that its bucket has counted since.
 pub(crate) fn usage_at(view: &mut ReadView<'_>, key: &ItemKey) -> Result<Option<Item>, Abort> {
     let there = records::get(view.connection, key, view.clock.now())?;
     let Some((namespace, entity, resource)) = bucket_of_usage(key) else { return Ok(there) };
@@ -185,25 +185,26 @@ pub(crate) fn usage_at(view: &mut ReadView<'_>, key: &ItemKey) -> Result<Option<
     }
 }
 
-/// Forgets buckets and the usage that was not yet written, at most [`FORGET_MAX`], and says how many.
+/// Forgets buckets and the usage that was not yet written, at most [`FORGET_MAX`], and returns how many.
 pub(crate) fn forget(batch: &mut WriteTxn<'_>, namespace: &str, scope: &OwnedScope) -> Result<usize, Abort> {
     let view = batch.view()?;
     let found = list(view.connection, namespace, scope, Which::All, None, FORGET_MAX)?;
     for (key, _) in &found {
         rows::delete(view.connection, namespace, key)?;
     }
-    // After what makes room for it. In a closed namespace nothing is settled anyway, and a purge leaves no record.
+    // After the deletions, which make room for it. In a closed namespace nothing is settled any more, and a purge
+    // leaves no record.
     if !rows::is_closed(view.connection, namespace)? {
         let now = view.clock.now();
         records::make(view.connection, &[forgotten_write(namespace, scope.as_scope(), now)], now)?;
     }
     let forgotten = found.len();
-    // A waiter for a bucket that is gone has to find that out.
+    // A waiter for a forgotten bucket has to be notified.
     batch.freed.extend(found.iter().map(|(key, _)| Freed::all(namespace, key)));
     Ok(forgotten)
 }
 
-/// Writes the usage of some buckets of a scope behind a key; answers the last of them if there may be more.
+/// Writes the usage of some buckets of a scope behind a key; returns the last of them if there may be more.
 pub(crate) fn write_usage(
     batch: &mut WriteTxn<'_>,
     namespace: &str,

@@ -1,48 +1,47 @@
-//! Statements that are put together from what is wanted.
+//! SELECT statements that are built from optional conditions.
 
 use rusqlite::types::Value;
 use rusqlite::{Connection, Row, params_from_iter};
 
 use crate::error::Abort;
 
-/// A statement that selects, and the values it has.
+/// A SELECT statement and its parameters.
 ///
-/// Only what is wanted is said: a condition that may be empty would keep SQLite from looking at a part of the index
-/// only. How many rows are wanted is not said at all, because it would make SQLite plan anew for each number; the
-/// code that reads them stops.
+/// It has only the conditions that are needed: one that may be empty would keep SQLite from seeking in an index. It has
+/// no LIMIT, because SQLite would plan it again for each number; the code that reads the rows stops.
 pub(crate) struct Select {
     sql: String,
     values: Vec<Value>,
 }
 
-/// From where to where.
+/// A range of keys.
 pub(crate) struct Bounds {
     pub(crate) first: String,
-    /// The last one that is wanted, if that is how it ends.
+    /// The last key, if the range includes its end.
     pub(crate) last: Option<String>,
-    /// What comes behind the last one, if that is how it ends.
+    /// The key behind the last, if the range excludes its end.
     pub(crate) end: Option<String>,
 }
 
 impl Select {
-    /// `SELECT …` up to what it selects from.
+    /// Makes a statement from `SELECT … FROM …`.
     pub(crate) fn new(sql: &str) -> Select {
         Select { sql: sql.into(), values: Vec::new() }
     }
 
-    /// With another condition, such as `sort_key < ?`, if there is a value for it.
+    /// Adds a condition such as `sort_key < ?`, if there is a value for it.
     pub(crate) fn and<V: Into<Value>>(self, condition: &str, value: Option<V>) -> Select {
         self.and_all(condition, value.map(|value| [value]))
     }
 
-    /// With a column that lies in between.
+    /// Adds the bounds of a column.
     pub(crate) fn within(self, column: &str, bounds: Bounds) -> Select {
         self.and(&format!("{column} >= ?"), Some(bounds.first))
             .and(&format!("{column} <= ?"), bounds.last)
             .and(&format!("{column} < ?"), bounds.end)
     }
 
-    /// With another condition of several values, if there are any.
+    /// Adds a condition with several values, if there are any.
     pub(crate) fn and_all<V: Into<Value>, const N: usize>(
         mut self,
         condition: &str,
@@ -56,14 +55,14 @@ impl Select {
         self
     }
 
-    /// With what stands at its end.
+    /// Sets the end of the statement.
     pub(crate) fn ending(mut self, end: &str) -> Select {
         self.sql.push(' ');
         self.sql += end;
         self
     }
 
-    /// The first rows, at most `most`, as `read` reads them.
+    /// Runs the statement and returns at most `most` rows, as `read` decodes them.
     pub(crate) fn first<T>(
         self,
         connection: &Connection,

@@ -1,4 +1,4 @@
-//! The store on a file, and what it does as one of buckets.
+//! The file store, and `Store` for it.
 
 use std::fmt;
 use std::path::Path;
@@ -20,7 +20,7 @@ use crate::reply_slot::PendingReply;
 use crate::threads::{StoreHandle, ThreadContext};
 use crate::txn::{ReadView, WriteTxn};
 
-/// Buckets and records in a file that all processes share which open it.
+/// A store in a SQLite file that all processes which open it share.
 ///
 /// Cloning shares the store. When the last clone is dropped, all detached calls are written first.
 ///
@@ -56,7 +56,7 @@ use crate::txn::{ReadView, WriteTxn};
 pub struct FileStore(Arc<StoreHandle>);
 
 impl FileStore {
-    /// Opens the file, or makes it if it does not exist.
+    /// Opens the file, or creates it if it does not exist.
     ///
     /// # Errors
     ///
@@ -65,21 +65,21 @@ impl FileStore {
         FileStore::builder(path).build()
     }
 
-    /// Settings to start from.
+    /// Returns settings to start from.
     pub fn builder(path: impl AsRef<Path>) -> FileStoreBuilder {
         FileStoreBuilder::new(path.as_ref())
     }
 
-    /// The file.
+    /// Returns the path of the file.
     pub fn path(&self) -> &Path {
         &self.0.settings.path
     }
 
-    /// Looks at every page of the file, and says whether it is whole.
+    /// Checks every page of the file for damage.
     ///
     /// # Errors
     ///
-    /// [`StoreError::Refused`] with what is broken, or the store's.
+    /// [`StoreError::Refused`] with what is damaged, or an error of the store.
     pub fn check(&self) -> Reply<'_, Result<(), StoreError>> {
         let reply = self.read(|view| {
             let mut check = view.connection.prepare("PRAGMA integrity_check")?;
@@ -102,7 +102,7 @@ impl FileStore {
         self.0.wait_queues()
     }
 
-    /// Reads the file by a connection that is not one of the store's.
+    /// Calls `look` with the path, to read the file by a connection of its own.
     pub(crate) fn examine<T>(&self, look: impl FnOnce(&Path) -> T) -> Result<T, StoreError> {
         let _examined = self.0.shared()?.examined.lock();
         Ok(look(self.path()))

@@ -1,11 +1,11 @@
-//! The stores that this process has open, and what it does about those of a process that it was forked off from.
+//! The open stores of this process, and the connections that it inherits by a fork.
 //!
 //! SQLite keeps a list of the files that a process has open, with the locks that the process has on them. A process
 //! that is forked off has that list and none of the locks, because the system does not pass them on. A connection that
-//! it opened to such a file would believe to be protected: the last of the other processes to close the file would
-//! delete the log that it writes to. So before anything is opened, the connections that came with the fork are closed,
-//! which takes the file off the list. That changes nothing for the parent, as long as no transaction is open in them:
-//! no lock is the child's, and the log is left alone.
+//! it opened to such a file would act as if it had them: the last of the other processes to close the file would delete
+//! the log that it writes to. So before anything is opened, the connections that came with the fork are closed, which
+//! takes the file off the list. That changes nothing for the parent, as long as no transaction is open in them: no lock
+//! is the child's, and the log is left alone.
 //!
 //! A connection that a thread of the parent was using at that moment cannot be closed. So a fork waits until none does; where it
 //! does not, the file stays closed to the child.
@@ -25,13 +25,13 @@ use crate::threads::ThreadContext;
 pub(crate) struct Stores {
     open: Vec<Arc<ThreadContext>>,
     has_inherited: bool,
-    /// Files of elders that could not be closed.
+    /// Files of ancestors that could not be closed.
     lost: Vec<Identity>,
-    /// An elder was opening or closing a file, and it is not known which.
+    /// An ancestor was opening or closing a file, and it is not known which.
     has_lost_any: bool,
 }
 
-/// The number of this process.
+/// Returns the id of this process.
 pub(crate) fn process() -> u64 {
     std::process::id().into()
 }
@@ -45,7 +45,7 @@ pub(crate) fn lock() -> LockedStores {
     let mut stores = all.get(process()).lock();
     if !stores.has_inherited {
         stores.has_inherited = true;
-        all.inherited(process()).for_each(|elder| stores.inherit(elder));
+        all.inherited(process()).for_each(|ancestor| stores.inherit(ancestor));
     }
     LockedStores { stores, _no_fork: no_fork }
 }
@@ -71,45 +71,45 @@ impl std::ops::DerefMut for LockedStores {
 }
 
 impl Stores {
-    /// A store is open from now on.
+    /// Records that a store is open.
     pub(crate) fn add(&mut self, store: Arc<ThreadContext>) {
-        // One whose threads ended by themselves is still there.
+        // A store whose threads ended by themselves is still listed.
         self.open.retain(|store| store.is_open());
         self.open.push(store);
     }
 
-    /// Closes what a store still has open once its threads have ended.
+    /// Closes the connections of a store once its threads have ended.
     pub(crate) fn close(&mut self, store: &ThreadContext) {
         store.writer.stop();
         store.reader.stop();
         self.open.retain(|store| store.is_open());
     }
 
-    /// Whether a file can be opened in this process.
+    /// Returns whether a file can be opened in this process.
     pub(crate) fn can_open(&self, file: &Identity) -> bool {
         !self.has_lost_any && !self.lost.iter().any(|lost| lost.is_same(file))
     }
 
-    /// Closes what an elder has open.
-    fn inherit(&mut self, elder: &Mutex<Stores>) {
-        let Some(mut elder) = elder.try_lock() else {
+    /// Closes the connections that an ancestor has open.
+    fn inherit(&mut self, ancestor: &Mutex<Stores>) {
+        let Some(mut ancestor) = ancestor.try_lock() else {
             self.has_lost_any = true;
             return;
         };
-        self.has_lost_any |= elder.has_lost_any;
-        self.lost.append(&mut elder.lost);
-        for store in elder.open.drain(..) {
+        self.has_lost_any |= ancestor.has_lost_any;
+        self.lost.append(&mut ancestor.lost);
+        for store in ancestor.open.drain(..) {
             if close(&store).is_err() {
                 self.lost.push(store.identity.clone());
             }
-            // Its threads are not here, and what they have is not given back.
+            // Its threads do not exist in this process, and what they hold is never released.
             std::mem::forget(store);
         }
     }
 }
 
 fn close(store: &ThreadContext) -> Result<(), ForeignThread> {
-    // One after the other: what is not in use is closed in any case.
+    // Both, also if one of them fails: a connection that is not in use is closed in any case.
     let (writer, reader) = (take(&store.writer), take(&store.reader));
     let is_read = store.examined.try_lock().is_none();
     if is_read { Err(ForeignThread) } else { writer.and(reader) }
@@ -125,7 +125,7 @@ fn take(queue: &CommitQueue) -> Result<(), ForeignThread> {
     Err(ForeignThread)
 }
 
-/// Whether nothing but memory of this process is changed by closing it.
+/// Returns whether closing the connection changes only memory of this process.
 fn is_idle(connection: &Connection) -> bool {
     matches!(connection.transaction_state(None::<&str>), Ok(TransactionState::None))
         && connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true).is_ok()
@@ -168,14 +168,14 @@ mod tests {
     }
 
     #[test]
-    fn an_elder_whose_list_is_locked_loses_every_file() {
+    fn an_ancestor_whose_list_is_locked_loses_every_file() {
         let folder = std::env::temp_dir();
         let file = Identity::of(&folder).unwrap();
-        let (elder, mut stores) = (Mutex::new(Stores::default()), Stores::default());
-        stores.inherit(&elder);
+        let (ancestor, mut stores) = (Mutex::new(Stores::default()), Stores::default());
+        stores.inherit(&ancestor);
         assert!(stores.can_open(&file));
-        let opening = elder.lock();
-        stores.inherit(&elder);
+        let opening = ancestor.lock();
+        stores.inherit(&ancestor);
         drop(opening);
         assert!(!stores.can_open(&file));
     }

@@ -1,4 +1,4 @@
-//! Forgetting what says nothing any more, a little with every new bucket.
+//! Sweeping: each new bucket drops a few that are idle, and remembered calls that are old.
 
 use rusqlite::Connection;
 use rusqlite::types::Value;
@@ -13,22 +13,21 @@ use crate::records;
 use crate::rows::{self, RawRow};
 use crate::select::Select;
 
-/// How many buckets are looked at for each new one. Two keep pace with any growth.
+/// How many buckets are checked for each new one. Two keep pace with any growth.
 const SWEPT_PER_NEW: usize = 2;
 
-/// How many new ones count for the sweep of one transaction.
+/// How many new buckets or calls count for the sweep of one transaction.
 const NEW_MAX: usize = 50;
 
-/// How long a bucket lies idle before it is forgotten. Long, because a row that is made anew costs more than one that
-/// is changed.
+/// How long a bucket is idle before it is dropped. Long, because inserting a row costs more than updating one.
 const IDLE_FOR: Span = Span::from_secs(86_400);
 
-/// Whether a bucket that something was taken from at `taken` may have been dropped since because it was idle.
+/// Returns whether a bucket that was taken from at `taken` may have been dropped since because it was idle.
 pub(crate) fn may_have_dropped(taken: Tick, now: Tick) -> bool {
     now.since(taken) > IDLE_FOR
 }
 
-/// Where the sweep goes on, and how much it has to do.
+/// The cursors of the sweep, and how much it has to do.
 #[derive(Default)]
 pub(crate) struct SweepState {
     /// How many buckets were made since the last sweep.
@@ -39,12 +38,12 @@ pub(crate) struct SweepState {
     call: Vec<u8>,
 }
 
-/// A bucket and where it is.
+/// A bucket and its key.
 type SweptBucket = ((String, Key), RawRow);
 
 impl SweepState {
-    /// Looks at the next buckets and calls: forgets buckets that are in the state of a new one and were not used for
-    /// long, writes down what was used in an hour that is over, and forgets calls that no caller retries any more.
+    /// Checks the next buckets and calls: drops buckets that are idle, writes usage of past hours to the records, and
+    /// forgets calls that no caller retries any more.
     pub(crate) fn run(
         &mut self,
         connection: &Connection,
@@ -89,7 +88,7 @@ fn sweep_bucket(
     usage_retention: &UsageRetention,
     now: Tick,
 ) -> Result<(), Abort> {
-    // A bucket that cannot be read is left alone: a caller that asks for it gets the error.
+    // A bucket that cannot be read is skipped: a caller that asks for it gets the error.
     let Ok(mut bucket) = raw.decode(connection, known, None) else { return Ok(()) };
     bucket.stored.keep_living(now, &mut LivenessCache::default());
     let is_idle = bucket.stored.is_idle(IDLE_FOR, now);

@@ -1,4 +1,4 @@
-//! What a process has of a store: the commit queues and their background threads.
+//! The commit queues of a process and their background threads.
 
 use std::io;
 use std::path::PathBuf;
@@ -18,10 +18,10 @@ use crate::stores::{self, process};
 use crate::wait_queue;
 use crate::writer::WriteExecutor;
 
-/// A store as it was opened, and what each process has of it. One that was forked off opens the file for itself with its
-/// first call.
+/// An open store, with the commit queues of each process. A forked process opens the file for itself with its first
+/// call.
 pub(crate) struct StoreHandle {
-    /// With the whole path: a process may go elsewhere.
+    /// With the absolute path: a process may change its working directory.
     pub(crate) settings: FileStoreBuilder,
     pub(crate) time: FileTime,
     identity: Identity,
@@ -29,31 +29,31 @@ pub(crate) struct StoreHandle {
     parts: PerProcess<ProcessStore>,
 }
 
-/// What one process has of a store.
+/// The threads of one process, once it has opened the file.
 #[derive(Default)]
 struct ProcessStore {
     opening: Mutex<()>,
     threads: OnceLock<Threads>,
 }
 
-/// Ends the threads with the last store.
+/// The background threads of a store, which end when the last handle is dropped.
 struct Threads {
     process: u64,
     shared: Arc<ThreadContext>,
     threads: Vec<JoinHandle<()>>,
 }
 
-/// What the threads share with those who call.
+/// The commit queues, which the threads share with callers.
 pub(crate) struct ThreadContext {
     pub(crate) identity: Identity,
     pub(crate) writer: CommitQueue,
     pub(crate) reader: CommitQueue,
-    /// Locked while the file is read by a connection that is neither's.
+    /// Locked while the file is read by a connection of neither queue.
     pub(crate) examined: Mutex<()>,
 }
 
 impl StoreHandle {
-    /// Opens the file, or makes it.
+    /// Opens the file, or creates it.
     pub(crate) fn open(settings: &FileStoreBuilder) -> Result<StoreHandle, FileOpenError> {
         let parts: PerProcess<ProcessStore> = PerProcess::new(process());
         let time = FileTime::of(settings);
@@ -83,7 +83,7 @@ impl StoreHandle {
         if let Some(threads) = part.threads.get() {
             return Ok(&threads.shared);
         }
-        // Opening would make a new file.
+        // Opening would create a new file.
         self.identity.check().map_err(|_| StoreError::Refused(MOVED.into()))?;
         let opened = Threads::open(&self.settings, &self.time, Some(&self.wait_queues));
         let (threads, ..) = opened.map_err(|why| reopening(&why))?;
@@ -115,7 +115,7 @@ impl Threads {
             examined: Mutex::new(()),
         });
         stores.add(Arc::clone(&shared));
-        // Threads that end lock them.
+        // Threads that end lock the list of stores.
         drop(stores);
         let mut threads = Threads { process: process(), shared, threads: Vec::new() };
         threads.spawn("tollgate-write", |shared| &shared.writer).map_err(|why| failed(why.to_string()))?;
@@ -128,7 +128,7 @@ impl Threads {
         let run = move || {
             let queue = queue(&shared);
             queue.run_thread();
-            // No job comes any more.
+            // No more jobs can be queued.
             let _closing = stores::lock();
             queue.stop();
         };
@@ -140,16 +140,16 @@ impl Threads {
 impl Drop for Threads {
     fn drop(&mut self) {
         if self.process != process() {
-            // They are threads of another process, which still uses what they share.
+            // The threads are those of another process, which still uses what they share.
             return std::mem::forget(std::mem::take(&mut self.threads));
         }
         self.shared.writer.close();
         self.shared.reader.close();
         let this = thread::current().id();
         let (here, there): (Vec<_>, Vec<_>) = self.threads.drain(..).partition(|it| it.thread().id() == this);
-        // A panic was reported when it happened.
+        // A panic was already reported.
         there.into_iter().for_each(|thread| drop(thread.join()));
-        // The last store may be dropped by a waker, on one of these. It ends by itself then.
+        // The last handle may be dropped by a waker on one of these threads. That thread ends by itself then.
         if here.is_empty() {
             stores::lock().close(&self.shared);
         }
@@ -157,7 +157,7 @@ impl Drop for Threads {
 }
 
 impl ThreadContext {
-    /// Whether a connection to the file is open.
+    /// Returns whether a connection to the file is open.
     pub(crate) fn is_open(&self) -> bool {
         self.writer.has_executor() || self.reader.has_executor()
     }

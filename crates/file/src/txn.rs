@@ -1,4 +1,4 @@
-//! A transaction in the making: every bucket is read once and written once, however many calls are about it.
+//! A transaction of the file: every bucket is read once and written once, however many calls use it.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -16,13 +16,13 @@ use crate::sweep::SweepState;
 
 pub(crate) type BucketId = (Box<str>, Key);
 
-/// What work that writes is given. Nothing of it holds before the transaction is committed.
+/// A write transaction. Nothing of it is visible to others before it is committed.
 pub(crate) struct WriteTxn<'a> {
     pub(crate) connection: &'a Connection,
     pub(crate) clock: &'a mut FileClock,
     pub(crate) known: &'a mut FileLimitsCache,
     pub(crate) sweep: &'a mut SweepState,
-    /// How long usage is kept that is written down.
+    /// How long records of usage are kept.
     pub(crate) usage_retention: &'a UsageRetention,
     seen: HashMap<BucketId, CachedRow>,
     /// Limits that have more room once it is committed.
@@ -46,7 +46,7 @@ impl<'a> WriteTxn<'a> {
         WriteTxn { connection, clock, known, sweep, usage_retention, seen: HashMap::new(), freed: Vec::new() }
     }
 
-    /// The bucket at a place, if there is one.
+    /// Returns a bucket, if it exists.
     pub(crate) fn row(&mut self, place: &BucketRef<'_>) -> Result<Option<&MeteredBucket>, Abort> {
         let seen = match self.seen.entry((place.namespace.into(), place.key.clone())) {
             Entry::Occupied(seen) => seen.into_mut(),
@@ -61,13 +61,13 @@ impl<'a> WriteTxn<'a> {
         Ok(seen.row.as_ref())
     }
 
-    /// Puts a bucket in place, after it was looked for.
+    /// Sets a bucket, after it was looked up.
     pub(crate) fn put_row(&mut self, address: BucketId, row: MeteredBucket) {
         let is_new = self.seen.get(&address).is_none_or(|seen| seen.is_new);
         self.seen.insert(address, CachedRow { row: Some(row), is_new, is_changed: true });
     }
 
-    /// Writes all buckets that changed, and forgets what it has seen: from now on the file says it.
+    /// Writes all changed buckets to the file, and clears the cache.
     pub(crate) fn flush(&mut self) -> Result<(), TxnError> {
         for ((namespace, key), seen) in self.seen.drain() {
             let Some(row) = seen.row.filter(|_| seen.is_changed) else { continue };
@@ -77,7 +77,7 @@ impl<'a> WriteTxn<'a> {
         Ok(())
     }
 
-    /// What work that only reads is given, once all that changed was written.
+    /// Writes all changed buckets, and returns a view to read with.
     pub(crate) fn view(&mut self) -> Result<ReadView<'_>, TxnError> {
         self.flush()?;
         Ok(ReadView {
@@ -89,7 +89,7 @@ impl<'a> WriteTxn<'a> {
     }
 }
 
-/// What work that reads is given.
+/// A view of the file for jobs that read.
 pub(crate) struct ReadView<'a> {
     pub(crate) connection: &'a Connection,
     pub(crate) clock: &'a mut FileClock,
@@ -98,7 +98,7 @@ pub(crate) struct ReadView<'a> {
 }
 
 impl ReadView<'_> {
-    /// The bucket at a place, if there is one.
+    /// Returns a bucket, if it exists.
     pub(crate) fn row(&mut self, place: &BucketRef<'_>) -> Result<Option<MeteredBucket>, Abort> {
         match rows::get(self.connection, place.namespace, place.key)? {
             Some(raw) => raw.decode(self.connection, self.known, Some(place.limits)).map(Some),

@@ -1,16 +1,17 @@
 //! The wait queues of a file, which the processes that have it open share.
 //!
-//! They are in memory that those processes map, in a file beside the store, so a waiter is woken in microseconds and a caller
-//! that does not wait pays for one load. Nothing is decided there: limits hold whatever becomes of that file. Where it
-//! cannot be made, waiters of different processes poll, and have no order among each other. That is a warning and no error:
-//! an administrator who looks at the store of another user must not keep its processes from starting.
+//! They are in memory that those processes map, in a file beside the store, so a waiter is woken in microseconds and a
+//! caller that does not wait pays for one load. Nothing is decided there: limits hold even if that file is lost. Where
+//! it cannot be created, waiters of different processes poll, and have no order among each other. That is a warning and
+//! no error: an administrator that reads the store of another user must not keep the processes of that user from
+//! starting.
 
 use std::path::Path;
 use std::sync::Arc;
 
 use tollgate_store::WaitQueues;
 
-/// What the name of the file ends in.
+/// The suffix of the name of the file.
 #[cfg(target_os = "linux")]
 const SUFFIX: &str = "-queue";
 

@@ -1,4 +1,4 @@
-//! The executor that writes: all jobs in one transaction, decided one after the other, answered after the commit.
+//! The executor of write jobs: all queued jobs run in one transaction and are answered after the commit.
 
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::time::Duration;
@@ -19,16 +19,17 @@ use crate::pause::pause;
 use crate::sweep::SweepState;
 use crate::txn::WriteTxn;
 
-/// How long to wait before looking again whether another process still writes; the first time, and from then on. SQLite
-/// itself waits up to a hundred times as long, and would hardly ever come in between the commits of a busy neighbour.
+/// How long the writer sleeps between attempts to begin while another process writes; at first, and from then on.
+/// SQLite itself sleeps up to a hundred times as long, and would hardly ever begin between the commits of a busy
+/// process.
 const LOOK_SOON: Duration = Duration::from_micros(30);
 const LOOK_AGAIN: Duration = Duration::from_micros(250);
 
-/// How long the file may be written to without a break. A neighbour cannot queue for it, only look again and again, so
-/// it is left a gap that it can find.
+/// How long a process may write without a break. Other processes cannot queue for the file, only poll, so they need a
+/// gap that they can find.
 const TURN: Span = Span::from_millis(20);
 
-/// The executor that writes.
+/// Runs write jobs on one connection.
 pub(crate) struct WriteExecutor {
     connection: Connection,
     identity: Identity,
@@ -46,7 +47,7 @@ struct WriteStreak {
     clock: Clock,
     since: Tick,
     until: Tick,
-    /// It was seen in this turn that the path still names the file. A look takes as long as a tenth of a transaction.
+    /// Whether the path was checked in this streak. The check takes a tenth of the time of a transaction.
     is_named: bool,
 }
 
@@ -58,7 +59,7 @@ impl WriteExecutor {
         timeout: Duration,
         usage_retention: UsageRetention,
     ) -> Result<WriteExecutor, TxnError> {
-        // It looks for itself when the file is free.
+        // `begin` polls by itself until the file is free.
         connection.busy_timeout(Duration::ZERO)?;
         let log = WriteAheadLog::of(&mut connection)?;
         let streak = WriteStreak::new();
@@ -93,7 +94,7 @@ impl WriteExecutor {
         let until = first + Span::covering(self.timeout);
         self.begin(until)?;
         if self.clock.sync(&self.connection).is_err() {
-            // It has ended the transaction, and is not tried again at once.
+            // The failure has ended the transaction; it is not retried at once.
             self.begin(until)?;
         }
         let WriteExecutor { connection, clock, known, sweep, usage_retention, .. } = self;
@@ -105,7 +106,7 @@ impl WriteExecutor {
         let freed = std::mem::take(&mut txn.freed);
         match sweep.run(connection, known, usage_retention, clock.now()) {
             Err(Abort::Fault(fault)) => return Err(fault),
-            // What cannot be swept is left for a caller that asks for it.
+            // A row that cannot be swept is left for a caller that asks for it.
             Ok(()) | Err(Abort::Answer(_)) => {}
         }
         self.connection.prepare_cached("COMMIT")?.execute([])?;
@@ -135,12 +136,12 @@ impl WriteExecutor {
     }
 
     fn roll_back(&mut self) {
-        // What was learnt about limits may not be so any more.
+        // Limits that were cached in the transaction are not in the file.
         self.known.clear();
         self.sweep = SweepState::default();
         self.clock.roll_back();
         if !self.connection.is_autocommit() {
-            // If even that fails, the next transaction tries again before it begins.
+            // If that fails too, the next transaction tries again before it begins.
             let _ = self.connection.execute_batch("ROLLBACK");
         }
     }
@@ -151,7 +152,7 @@ impl WriteStreak {
         WriteStreak { clock: Clock::system(), since: Tick::ZERO, until: Tick::ZERO, is_named: false }
     }
 
-    /// Leaves others a gap, if there was none for long.
+    /// Begins a transaction of the streak; leaves other processes a gap if the streak has lasted too long.
     fn begin(&mut self) {
         let now = self.clock.now();
         let has_paused = now.since(self.until) > Span::covering(LOOK_AGAIN);
@@ -164,8 +165,8 @@ impl WriteStreak {
         (self.since, self.is_named) = (self.clock.now(), false);
     }
 
-    /// Whether the path names the file, as of this turn. A file that is replaced meanwhile is noticed in the next: it has
-    /// lost what was taken before anyway.
+    /// Checks once in a streak whether the path still names the file. A file that is replaced meanwhile is noticed in
+    /// the next streak: what was taken before is lost with it anyway.
     fn check(&mut self, identity: &Identity) -> Result<(), TxnError> {
         if !self.is_named {
             identity.check()?;
@@ -198,7 +199,7 @@ impl Executor for WriteExecutor {
                     self.finish(alone, committed, follow_up);
                 }
             }
-            // Jobs that came later than the first wait on.
+            // Jobs that were queued later than the first go on waiting.
             Err(fault) if is_busy(&fault) => {
                 let given_up = self.streak.clock.now() - Span::covering(self.timeout);
                 let (over, waiting): (Vec<_>, Vec<_>) =

@@ -72,7 +72,7 @@ pub(crate) struct DraftTxn<'a> {
     changes: Changes,
     missing: Vec<Vec<u8>>,
     /// What the steps used, where that is not what they say.
-    told: &'a [UsageDelta],
+    usage_overrides: &'a [UsageDelta],
     /// How the caller stands among waiters.
     standing: QueueStanding,
     /// The commands that remove the caller's claims if it is granted.
@@ -96,7 +96,7 @@ impl<'a> DraftTxn<'a> {
             usage_retention,
             changes,
             missing,
-            told: &[],
+            usage_overrides: &[],
             standing: QueueStanding::default(),
             granting: Vec::new(),
             items,
@@ -104,8 +104,8 @@ impl<'a> DraftTxn<'a> {
     }
 
     /// Sets what the steps used; what they say themselves does not count then.
-    pub(crate) fn told(self, told: &'a [UsageDelta]) -> DraftTxn<'a> {
-        DraftTxn { told, ..self }
+    pub(crate) fn told(self, usage_overrides: &'a [UsageDelta]) -> DraftTxn<'a> {
+        DraftTxn { usage_overrides, ..self }
     }
 
     /// The caller stands so among waiters: behind a claim on a limit it takes nothing.
@@ -320,7 +320,7 @@ impl BucketTxn for DraftTxn<'_> {
     }
 
     fn usage_override(&self, step: usize) -> Option<Used<'_>> {
-        let delta = self.told.get(step)?;
+        let delta = self.usage_overrides.get(step)?;
         Some(Used::Told(delta.caller, delta.events, &delta.amounts))
     }
 

@@ -1,7 +1,7 @@
-//! Blocks of the memory: sizes in steps of a quarter of a power of two, and a list of free ones for each size.
+//! The block allocator: sizes in steps of a quarter of a power of two, and a free list for each size.
 //!
-//! In front of each block is a word that says its size. It is written when the block is cut off what was never used,
-//! and stays the same for good.
+//! In front of each block is a word with its size. It is written when the block is cut from unused memory, and never
+//! changes.
 
 use crate::error::TxnAbort;
 use crate::layout::{ARENA, BUMP, FREE, SIZES_MAX};
@@ -10,7 +10,7 @@ use crate::tx::Tx;
 /// The smallest block.
 pub(crate) const LEAST: u64 = 4;
 
-/// The number of the size that has room for so many words.
+/// Returns the number of the smallest size with room for `words` words.
 fn size_for(words: u64) -> u64 {
     if words <= LEAST {
         return 0;
@@ -21,7 +21,7 @@ fn size_for(words: u64) -> u64 {
     (power - 2) * 4 + quarter + 1
 }
 
-/// How many words blocks of a size have.
+/// Returns how many words blocks of a size have.
 pub(crate) fn words_of(size: u64) -> u64 {
     match size.checked_sub(1) {
         None => LEAST,
@@ -33,7 +33,7 @@ pub(crate) fn words_of(size: u64) -> u64 {
 }
 
 impl Tx<'_> {
-    /// A block with room for so many words. What is in it is anything.
+    /// Allocates a block with room for so many words, whose contents are undefined.
     pub(crate) fn alloc(&mut self, words: u64) -> Result<u64, TxnAbort> {
         if words > self.arena.capacity() {
             return Err(TxnAbort::NoRoom);
@@ -47,8 +47,8 @@ impl Tx<'_> {
             self.check_block(first, Some(size))?;
             let next = self.link_at(first)?;
             self.set_root(FREE + size, next)?;
-            // Its first word is how the list goes on if this is undone, so it goes to the journal, whatever it is. All
-            // others are free to write.
+            // The first word is the link of the free list if this is undone, so it goes to the journal. All other words
+            // are free to write.
             self.set(first, !next)?;
             return Ok(first);
         }
@@ -68,7 +68,7 @@ impl Tx<'_> {
         self.freed.push(block);
     }
 
-    /// Puts what was freed into the lists.
+    /// Puts the freed blocks into the free lists.
     #[inline]
     pub(crate) fn free_all(&mut self) -> Result<(), TxnAbort> {
         while let Some(block) = self.freed.pop() {
@@ -80,12 +80,12 @@ impl Tx<'_> {
         Ok(())
     }
 
-    /// How many words a block has.
+    /// Returns how many words a block has.
     pub(crate) fn room_of(&self, block: u64) -> Result<u64, TxnAbort> {
         Ok(words_of(self.check_block(block, None)?))
     }
 
-    /// Whether there is such a block, of the size that is expected if one is. Answers its size.
+    /// Checks that a block exists, and that it has the expected size if one is given. Returns its size.
     fn check_block(&self, block: u64, expected: Option<u64>) -> Result<u64, TxnAbort> {
         let size =
             block.checked_sub(1).map_or(Err(TxnAbort::Damaged("a block is nowhere")), |at| self.get(at))?;
@@ -96,7 +96,7 @@ impl Tx<'_> {
         Ok(size)
     }
 
-    /// A block with these bytes in it, behind how many they are.
+    /// Allocates a block with these bytes in it, behind their number.
     pub(crate) fn alloc_bytes(&mut self, bytes: &[u8]) -> Result<u64, TxnAbort> {
         let block = self.alloc(1 + words_for(bytes.len() as u64))?;
         self.set_new(block, bytes.len() as u64)?;
@@ -119,7 +119,7 @@ impl Tx<'_> {
         Ok(block)
     }
 
-    /// The bytes of a block.
+    /// Returns the bytes of a block.
     pub(crate) fn bytes(&self, block: u64) -> Result<Vec<u8>, TxnAbort> {
         let len = self.get(block)?;
         if words_for(len) >= self.room_of(block)? {
@@ -134,12 +134,12 @@ impl Tx<'_> {
     }
 }
 
-/// How many words so many bytes are.
+/// Returns how many words so many bytes take.
 pub(crate) fn words_for(bytes: u64) -> u64 {
     bytes.div_ceil(8)
 }
 
-/// Up to eight bytes as a word, the first of them the highest, so that words compare as bytes do.
+/// Returns up to eight bytes as a word, the first of them the highest, so that words compare as bytes do.
 #[inline]
 pub(crate) fn word_of(bytes: &[u8]) -> u64 {
     match bytes.first_chunk() {

@@ -1,4 +1,4 @@
-//! The memory as one thing that changes as a whole: locked, journaled, repaired.
+//! The arena: the shared memory with its lock, its journal and its growth.
 
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::PathBuf;
@@ -16,13 +16,13 @@ use crate::lock;
 use crate::map::{SharedMap, WORD};
 use crate::tx::Tx;
 
-/// The least that a file grows by, in words, so that it is seldom.
+/// The least that a file grows by, in words, so that it grows rarely.
 const GROWTH_MIN: u64 = 1 << 14;
 
 /// The most that a file grows by beyond what is needed: half a gigabyte of zeros takes a while.
 const GROWTH_MAX: u64 = 1 << 22;
 
-/// How often a file is made to grow anew because a signal came in between.
+/// How often growing the file is retried after a signal.
 const INTERRUPTED_MAX: u32 = 100;
 
 /// The memory, and the file behind it.
@@ -31,7 +31,7 @@ pub(crate) struct Arena {
     pub(crate) tag: u32,
     pub(crate) seed: u64,
     pub(crate) timeout: Duration,
-    /// How long usage is kept that this process writes down.
+    /// How long records of usage are kept that this process writes.
     pub(crate) usage_retention: UsageRetention,
     file: OwnedFd,
     map: SharedMap,
@@ -40,7 +40,7 @@ pub(crate) struct Arena {
 }
 
 impl Arena {
-    /// The memory of a file that has at least [`SIZE_MIN`] words and may have as many as the map.
+    /// Makes the arena of a file that has at least [`SIZE_MIN`] words and may have as many as the map.
     pub(crate) fn new(
         path: PathBuf,
         file: OwnedFd,
@@ -68,14 +68,14 @@ impl Arena {
         }
     }
 
-    /// A word that is read without the lock, or slept on.
+    /// Returns a word that is read without the lock, or slept on.
     #[inline]
     pub(crate) fn word(&self, at: u64) -> &AtomicU64 {
         debug_assert!(at < SIZE_MIN, "these are there as long as the file is");
         &self.map.words(SIZE_MIN as usize)[at as usize]
     }
 
-    /// How many words the file may have.
+    /// Returns how many words the file may have.
     pub(crate) fn capacity(&self) -> u64 {
         self.map.len() as u64
     }
@@ -86,17 +86,17 @@ impl Arena {
         self.begin_within(self.timeout)
     }
 
-    /// As [`begin`](Arena::begin), with less patience.
+    /// As [`begin`](Arena::begin), with a shorter timeout.
     #[inline]
     pub(crate) fn begin_within(&self, timeout: Duration) -> Result<Tx<'_>, TxnAbort> {
         lock::take(self.word(LOCK), self.tag, timeout)?;
-        // From here on it is let go of whatever happens.
+        // From here on the lock is released on every path.
         let mut tx = Tx::locked(self);
         tx.repair()?;
         Ok(tx)
     }
 
-    /// The words that the file has by its own account.
+    /// Returns the number of words that the file records as its size.
     #[inline]
     pub(crate) fn words(&self) -> Result<&[AtomicU64], TxnAbort> {
         let size = self.word(SIZE).load(Ordering::Relaxed);
@@ -109,7 +109,7 @@ impl Arena {
         Ok(self.map.words(size as usize))
     }
 
-    /// Whether the file really has so many words: who touches one that it has not is ended by the system.
+    /// Checks that the file really has so many words: the system ends a process that touches a word behind the end.
     #[cold]
     fn look(&self, size: u64) -> Result<(), TxnAbort> {
         if size > self.capacity().min(CAPACITY_MAX) {
@@ -124,8 +124,8 @@ impl Arena {
         Ok(())
     }
 
-    /// Makes the file large enough for so many words, with some to spare, and returns how many it has then. The space
-    /// is allocated: a later write to it cannot find that it is missing.
+    /// Grows the file to at least so many words, with some to spare, and returns how many it has then. The space is
+    /// allocated: a later write to it cannot find that it is missing.
     pub(crate) fn grow(&self, from: u64, needed: u64) -> Result<u64, TxnAbort> {
         let most = self.capacity();
         if needed > most {

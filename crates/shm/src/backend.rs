@@ -1,4 +1,4 @@
-//! The store in shared memory, as one of records and of buckets beside them.
+//! `Records` and `Backend` for a store in shared memory.
 
 use std::sync::atomic::Ordering;
 
@@ -73,13 +73,14 @@ impl Backend for ShmStore {
             scope::mark_forgotten(tx, whose, now)?;
             scope::forget(tx, known, whose)
         });
-        // Where there is no room for the mark, what is forgotten makes some. A store that is full even so does without it.
+        // If there is no room for the mark, the forgotten buckets make some. A store that is full even so does without
+        // it.
         let forgotten = both.or_else(|_| {
             let forgotten = self.work(|tx, known| scope::forget(tx, known, whose));
             drop(self.work(|tx, _| scope::mark_forgotten(tx, whose, now)));
             forgotten
         });
-        // A waiter for a bucket that is gone has to find that out.
+        // A waiter for a forgotten bucket has to be notified.
         forgotten.iter().flatten().for_each(|key| self.wait_queues().notify(&Freed::all(namespace, key)));
         Reply::ready(forgotten.map(|keys| keys.len()).map_err(without_tests))
     }

@@ -1,3 +1,5 @@
+//! Settings of a store in shared memory.
+
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -9,19 +11,39 @@ use crate::{ShmOpenError, ShmStore};
 /// The longest name of a store.
 const NAME_MAX: usize = 64;
 
-/// Where stores are unless it says otherwise.
+/// The default folder of stores.
 const FOLDER: &str = "/dev/shm";
 
-/// How much room a store has unless it says otherwise: a gigabyte. It takes only what it needs.
+/// The default capacity of a store: a gigabyte. It takes only the memory that it needs.
 const CAPACITY: u64 = 1 << 30;
 
 /// Settings of a [`ShmStore`].
+///
+/// # Examples
+///
+/// ```
+/// # let folder = std::env::temp_dir().join(format!("tollgate-shm-builder-{}", std::process::id()));
+/// # std::fs::create_dir_all(&folder)?;
+/// use std::time::Duration;
+///
+/// use tollgate_shm::ShmStore;
+///
+/// let store = ShmStore::builder("limits")
+///     .folder(&folder)
+///     .capacity(64 << 20)
+///     .timeout(Duration::from_secs(1))
+///     .build()?;
+/// assert!(store.path().starts_with(&folder));
+/// # drop(store);
+/// # std::fs::remove_dir_all(&folder)?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Debug)]
 #[must_use = "a builder does nothing until it is built"]
 pub struct ShmStoreBuilder {
     pub(crate) name: String,
     pub(crate) folder: PathBuf,
-    /// The file, if it is not one of a name in a folder.
+    /// The file, if it is not derived from a name and a folder.
     file: Option<PathBuf>,
     pub(crate) capacity: u64,
     pub(crate) timeout: Duration,
@@ -45,47 +67,48 @@ impl ShmStoreBuilder {
         }
     }
 
-    /// A file that is named otherwise.
+    /// Makes settings for a file with another name.
     pub(crate) fn at(file: &Path) -> ShmStoreBuilder {
         ShmStoreBuilder { file: Some(file.into()), ..ShmStoreBuilder::new("") }
     }
 
-    /// The folder of the file; `/dev/shm` unless it says otherwise, which is memory. On a disk it is as fast, and the
-    /// system writes it there now and then.
+    /// Sets the folder of the file; by default `/dev/shm`, which is memory. On a disk the store is as fast, and the
+    /// system writes it to the disk from time to time.
     pub fn folder(self, folder: impl AsRef<Path>) -> ShmStoreBuilder {
         ShmStoreBuilder { folder: folder.as_ref().into(), ..self }
     }
 
-    /// How many bytes the store may grow to; a gigabyte unless it says otherwise, which is enough for two million buckets.
-    /// The process that makes the store decides; what other processes say has no effect.
+    /// Sets how many bytes the store may grow to; a gigabyte by default, which is enough for two million buckets. The
+    /// process that creates the store decides; the setting of other processes has no effect.
     pub fn capacity(self, bytes: u64) -> ShmStoreBuilder {
         ShmStoreBuilder { capacity: bytes, ..self }
     }
 
-    /// How long to wait while another process has the lock, which it has for microseconds unless it is stopped; 5 seconds
-    /// unless it says otherwise. A process that is dead is not waited for.
+    /// Sets how long a call waits while another process has the lock, which takes microseconds unless that process is
+    /// stopped; 5 seconds by default. A call does not wait for a process that has ended.
     pub fn timeout(self, timeout: Duration) -> ShmStoreBuilder {
         ShmStoreBuilder { timeout, ..self }
     }
 
-    /// The clock, which is used as it is. Unless it says otherwise, it is one that all processes of the host agree on which
-    /// have the store open: it follows the time of day, and does not stop if that is set back.
+    /// Sets the clock, which is used as it is. The default is a clock that all processes of the host which have the
+    /// store open agree on: it follows the time of day, and does not stop if that is set back.
     pub fn clock(self, clock: Clock) -> ShmStoreBuilder {
         ShmStoreBuilder { clock: Some(clock), ..self }
     }
 
-    /// The clocks of the host, for tests in which its time of day is set.
+    /// Sets the clocks of the host, for tests in which its time of day is set.
     #[doc(hidden)]
     pub fn host(self, host: HostClock) -> ShmStoreBuilder {
         ShmStoreBuilder { host: Some(host), ..self }
     }
 
-    /// How long records of usage are kept that this process writes to; as [`UsageRetention::default`] unless it says otherwise.
+    /// Sets how long the records of usage are kept that this process writes; [`UsageRetention::default`] by default.
     pub fn usage_retention(self, usage_retention: UsageRetention) -> ShmStoreBuilder {
         ShmStoreBuilder { usage_retention, ..self }
     }
 
-    /// The file that it is in, or would be: the name behind the id of the user, so that users have stores of their own.
+    /// Returns the path of the file, whether it exists or not: the name behind the id of the user, so that users have
+    /// separate stores.
     ///
     /// # Errors
     ///
@@ -104,7 +127,7 @@ impl ShmStoreBuilder {
         }
     }
 
-    /// Opens the store, or makes it if it does not exist.
+    /// Opens the store, or creates it if it does not exist.
     ///
     /// # Errors
     ///

@@ -1,4 +1,4 @@
-//! Checks everything: every link leads where it should, and every block has exactly one owner.
+//! Integrity check: every link is valid, and every block has exactly one owner.
 
 use std::collections::{HashMap, HashSet};
 
@@ -14,12 +14,12 @@ use crate::row::{self, RowParts};
 use crate::table::NODE;
 use crate::tx::Tx;
 
-/// What was found on the way.
+/// The blocks and limits that the check has found.
 #[derive(Default)]
 struct CheckFindings {
     /// Blocks that are in use.
     blocks: HashSet<u64>,
-    /// How often each limits are used.
+    /// How many users each set of limits has.
     limits: HashMap<u64, u64>,
     counts: HashMap<u8, u64>,
     nodes: HashMap<u64, u64>,
@@ -35,7 +35,7 @@ impl CheckFindings {
     }
 }
 
-/// Looks at everything, and says what is wrong first.
+/// Checks everything, and returns the first error.
 pub(crate) fn check(tx: &Tx<'_>, known: &mut ShmLimitsCache) -> Result<(), TxnAbort> {
     let mut found = CheckFindings::default();
     check_order(tx, &mut found)?;
@@ -60,7 +60,7 @@ pub(crate) fn check(tx: &Tx<'_>, known: &mut ShmLimitsCache) -> Result<(), TxnAb
     check_blocks(tx, &mut found)
 }
 
-/// The ordered map: keys are in order, both ways, and every height leads to nodes of the one below.
+/// Checks the ordered map: keys are in order in both directions, and every level links nodes of the level below.
 fn check_order(tx: &Tx<'_>, found: &mut CheckFindings) -> Result<(), TxnAbort> {
     let head = tx.block_at(HEAD)?;
     found.block(head)?;
@@ -90,7 +90,7 @@ fn check_order(tx: &Tx<'_>, found: &mut CheckFindings) -> Result<(), TxnAbort> {
     Ok(())
 }
 
-/// What the nodes of each kind lead to.
+/// Checks the values of the nodes of each kind.
 fn check_kinds(tx: &Tx<'_>, known: &mut ShmLimitsCache, found: &mut CheckFindings) -> Result<(), TxnAbort> {
     for kind in KeyKind::ALL {
         tx.scan(&MapKey::new(kind), None, false, |node, _| {
@@ -118,7 +118,7 @@ fn check_kinds(tx: &Tx<'_>, known: &mut ShmLimitsCache, found: &mut CheckFinding
     Ok(())
 }
 
-/// The table: every bucket is in its chain.
+/// Checks the table: every bucket is in its chain.
 fn check_table(tx: &Tx<'_>, found: &mut CheckFindings) -> Result<(), TxnAbort> {
     let mut entries = 0;
     for chain in 0..tx.get(CHAINS)? {
@@ -139,7 +139,7 @@ fn check_table(tx: &Tx<'_>, found: &mut CheckFindings) -> Result<(), TxnAbort> {
     segments.into_iter().filter(|segment| *segment != 0).try_for_each(|segment| found.block(segment))
 }
 
-/// Checks that every block up to what was never used is in use or free, and is so once.
+/// Checks that every block is either in use or free, and is listed once.
 fn check_blocks(tx: &Tx<'_>, found: &mut CheckFindings) -> Result<(), TxnAbort> {
     for size in 0..SIZES_MAX {
         let mut block = tx.link_at(FREE + size)?;

@@ -1,4 +1,4 @@
-//! The clock of a store in shared memory: its offset is in the memory, so all processes have the same time at once.
+//! The clock of a store in shared memory: its offset is in the shared memory, so all processes have the same time.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
@@ -21,7 +21,7 @@ impl ClockWords for ArenaWords {
     }
 }
 
-/// The clock that was given, or that of all processes which have the memory open.
+/// Returns the clock of the settings, or the one that all processes share which have the memory open.
 pub(crate) fn open(settings: &ShmStoreBuilder, arena: &Arc<Arena>) -> Clock {
     if let Some(clock) = &settings.clock {
         return clock.clone();

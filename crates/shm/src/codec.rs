@@ -1,4 +1,4 @@
-//! Records and what came of calls, as bytes.
+//! Encodes records and outcomes of calls.
 
 use std::collections::BTreeSet;
 
@@ -6,13 +6,13 @@ use tollgate_core::Tick;
 use tollgate_store::records::{Fields, Index, Item, ItemKey, Value};
 use tollgate_store::{StepOutcome, Taken};
 
-/// How deep the values of a record may be in each other.
+/// How deep the values of a record may be nested.
 const DEPTH_MAX: u32 = 64;
 
-/// When a record expires that never does.
+/// The expiry of a record that never expires.
 const NEVER: u64 = u64::MAX;
 
-/// Bytes that are being read, from the front.
+/// Reads bytes from the front.
 struct RecordReader<'a>(&'a [u8]);
 
 impl<'a> RecordReader<'a> {
@@ -53,7 +53,8 @@ fn put_text(out: &mut Vec<u8>, text: &str) -> Option<()> {
     Some(())
 }
 
-/// The number that an index has in the memory. [`Index::Namespace`] has none: it is the order of the records themselves.
+/// Returns the number of an index in the memory. [`Index::Namespace`] has none: it is the order of the records
+/// themselves.
 pub(crate) fn index_number(index: Index) -> u8 {
     match index {
         Index::Namespace => 0,
@@ -65,8 +66,8 @@ pub(crate) fn index_number(index: Index) -> u8 {
 
 const INDEXES: [Index; 3] = [Index::Children, Index::Resource, Index::Custom];
 
-/// A record without its key: when it expires, its places, its fields. `None` if it is too large, or this version has no
-/// form for a value.
+/// Encodes a record without its key: its expiry, its index entries, its fields. Returns `None` if it is too large, or
+/// if this version cannot encode a value.
 pub(crate) fn item_bytes(item: &Item) -> Option<Vec<u8>> {
     let mut out = Vec::with_capacity(64);
     out.extend(item.expires.map_or(NEVER, Tick::as_micros).to_be_bytes());
@@ -80,7 +81,7 @@ pub(crate) fn item_bytes(item: &Item) -> Option<Vec<u8>> {
     Some(out)
 }
 
-/// The record that bytes say; `None` if they say none.
+/// Decodes a record; `None` if the bytes are damaged.
 pub(crate) fn item_from(key: ItemKey, bytes: &[u8]) -> Option<Item> {
     let mut reader = RecordReader(bytes);
     let expires = expires(bytes)?;
@@ -95,7 +96,7 @@ pub(crate) fn item_from(key: ItemKey, bytes: &[u8]) -> Option<Item> {
     reader.0.is_empty().then_some(Item { key, fields, indexed, expires })
 }
 
-/// When the record expires that these bytes say.
+/// Decodes the expiry of a record.
 pub(crate) fn expires(bytes: &[u8]) -> Option<Option<Tick>> {
     let expires = u64::from_be_bytes(*bytes.first_chunk()?);
     Some(Some(expires).filter(|expires| *expires != NEVER).map(Tick::from_micros))
@@ -171,7 +172,7 @@ fn value(reader: &mut RecordReader<'_>, depth: u32) -> Option<Value> {
     })
 }
 
-/// When a call was made and what came of its steps; `None` if this version has no form for one of them.
+/// Encodes the time and the outcome of a call; `None` if this version cannot encode a step.
 pub(crate) fn encode_outcome(at: Tick, done: &[StepOutcome]) -> Option<Vec<u8>> {
     let mut out = Vec::with_capacity(8 + 13 * done.len());
     out.extend(at.as_micros().to_be_bytes());
@@ -192,7 +193,7 @@ pub(crate) fn encode_outcome(at: Tick, done: &[StepOutcome]) -> Option<Vec<u8>> 
     Some(out)
 }
 
-/// When the call was made and what came of its steps.
+/// Decodes the time and the outcome of a call.
 pub(crate) fn decode_outcome(bytes: &[u8]) -> Option<(Tick, Vec<StepOutcome>)> {
     let mut reader = RecordReader(bytes);
     let at = Tick::from_micros(reader.number()?);

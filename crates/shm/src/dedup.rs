@@ -1,4 +1,4 @@
-//! Calls that were applied, so that one that is sent again is not.
+//! Deduplication: calls that were applied, so that one that is sent again is not applied again.
 
 use tollgate_core::{Span, Tick};
 use tollgate_store::{OpId, StepOutcome};
@@ -12,10 +12,10 @@ use crate::tx::Tx;
 /// How many calls are remembered.
 const REMEMBERED_MAX: u64 = 100_000;
 
-/// How long a call is remembered. A caller who has not asked again by then has given up.
+/// How long a call is remembered. A caller that has not retried by then has given up.
 const REMEMBERED_FOR: Span = Span::from_secs(600);
 
-/// How many are forgotten with each new one, if there are as many old ones. Two keep pace with any growth.
+/// How many old calls are forgotten with each new one. Two keep pace with any growth.
 const FORGOTTEN_AT_ONCE: usize = 2;
 
 fn by_id(id: OpId) -> MapKey {
@@ -27,7 +27,7 @@ fn by_time(at: Tick, id: OpId) -> MapKey {
 }
 
 impl Tx<'_> {
-    /// What came of the call, if it was applied.
+    /// Returns the outcome of a call, if it was applied.
     pub(crate) fn find_call(&self, id: OpId) -> Result<Option<Vec<StepOutcome>>, TxnAbort> {
         let Some((node, _)) = self.find(&by_id(id))? else { return Ok(None) };
         let outcome = decode_outcome(&self.bytes(self.block_of(node)?)?);

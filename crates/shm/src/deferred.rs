@@ -1,14 +1,14 @@
-//! Detached calls, while the lock is not to be had or there is no space: they are made with the next call.
+//! Deferred calls: detached calls that found no lock or no space, and are applied with the next call.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use tollgate_store::{Mutex, OwnedTransaction};
 
-/// How many may be late. Beyond that they are lost; what they would have given back expires.
-const LATE_MAX: usize = 10_000;
+/// How many calls may be deferred. Beyond that they are lost; what they would have given back expires.
+const DEFERRED_MAX: usize = 10_000;
 
-/// Calls that are late, the oldest first.
+/// Deferred calls, the oldest first.
 #[derive(Default)]
 pub(crate) struct DeferredCalls {
     count: AtomicUsize,
@@ -16,15 +16,15 @@ pub(crate) struct DeferredCalls {
 }
 
 impl DeferredCalls {
-    /// Whether there are any. One look, so that the common case pays nothing.
+    /// Returns whether there are any. This is one load, so that the common case costs nothing.
     #[inline]
-    pub(crate) fn is_there(&self) -> bool {
+    pub(crate) fn has_any(&self) -> bool {
         self.count.load(Ordering::Relaxed) != 0
     }
 
     pub(crate) fn put(&self, call: OwnedTransaction) {
         let mut calls = self.calls.lock();
-        if calls.len() < LATE_MAX {
+        if calls.len() < DEFERRED_MAX {
             calls.push_back(call);
         }
         self.count.store(calls.len(), Ordering::Relaxed);

@@ -1,4 +1,4 @@
-//! What can go wrong, when a file is opened and later.
+//! Errors of opening a store and of its transactions.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -7,13 +7,22 @@ use tollgate_store::StoreError;
 use tollgate_store::records::RecordsError;
 
 /// Why a store could not be opened. The file is left as it is.
+///
+/// # Examples
+///
+/// ```
+/// use tollgate_shm::{ShmOpenError, ShmStore};
+///
+/// let error = ShmStore::open("my/limits").unwrap_err();
+/// assert!(matches!(error, ShmOpenError::BadName(..)));
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ShmOpenError {
     /// A store cannot have this name.
     #[error("{0:?} is no name of a store: {1}; use up to 64 letters, digits, '-', '_' and '.'")]
     BadName(String, &'static str),
-    /// The file would be in a folder that is not there.
+    /// The folder of the file does not exist.
     #[error("the folder of {0} is not there; make it first")]
     NoFolder(PathBuf),
     /// There is a folder of that name.
@@ -34,12 +43,12 @@ pub enum ShmOpenError {
     OtherOwner {
         /// The file.
         path: PathBuf,
-        /// Whose it is.
+        /// The id of its owner.
         owner: u32,
-        /// Who wanted to open it.
+        /// The id of the user of this process.
         user: u32,
     },
-    /// Others may read or write the file.
+    /// Other users may read or write the file.
     #[error(
         "{path} has mode {mode:o}, so that others may use it; chmod 600 it if no other user has changed it"
     )]
@@ -57,7 +66,7 @@ pub enum ShmOpenError {
     Foreign(PathBuf),
     /// The file has another layout.
     #[error(
-        "{path} has layout {found}, and this version knows layout {known}; end who uses it and remove it"
+        "{path} has layout {found}, and this version knows layout {known}; end the processes that use it and remove it"
     )]
     OtherLayout {
         /// The file.
@@ -67,24 +76,24 @@ pub enum ShmOpenError {
         /// The layout that this version knows.
         known: u64,
     },
-    /// The file is shorter than it says.
+    /// The file is shorter than its recorded size.
     #[error("{path} has {found} bytes and says that it has {said}: it was cut off; remove it to start anew")]
     CutOff {
         /// The file.
         path: PathBuf,
-        /// How long it is.
+        /// Its size.
         found: u64,
-        /// How long it says it is.
+        /// Its recorded size.
         said: u64,
     },
-    /// The file was made before the host was started last, or where process ids mean other processes.
+    /// The file was created before the last boot of the host, or in another namespace of process ids.
     #[error(
         "{0} was made before the last boot, or in a container with process ids of its own; whether its users are \
          alive cannot be seen from here: remove it, or run in the same container"
     )]
     OtherHost(PathBuf),
     /// The file is damaged.
-    #[error("{0} is damaged: {1}; end who uses it and remove it to start anew")]
+    #[error("{0} is damaged: {1}; end the processes that use it and remove it to start anew")]
     Damaged(PathBuf, String),
     /// There is no room for the file.
     #[error("there is no room for {0}; make room and try again")]
@@ -110,22 +119,22 @@ pub enum ShmOpenError {
     Failed(PathBuf, String),
 }
 
-/// Why work stopped. What it has changed is undone.
+/// Why a transaction was aborted. Its changes are undone.
 #[derive(Debug)]
 pub(crate) enum TxnAbort {
-    /// It has an answer, which is an error.
+    /// The call is answered with this error.
     Answer(RecordsError),
-    /// The file says something that cannot be.
+    /// The file is damaged.
     Damaged(&'static str),
     /// Something in the file cannot be read.
     Unreadable(String),
     /// The file can grow no more.
     NoRoom,
-    /// More was to be changed at once than the journal can undo.
+    /// The transaction changes more words than the journal can hold.
     TooMuch,
-    /// Another process has had the lock for so long.
+    /// Another process has held the lock for this long.
     Locked(Duration),
-    /// Who is there cannot be seen.
+    /// Other processes cannot be observed.
     NoProcesses,
 }
 
@@ -148,7 +157,7 @@ impl TxnAbort {
         match self {
             TxnAbort::Answer(error) => error,
             TxnAbort::Damaged(why) => {
-                refused(format!("it is damaged: {why}; end who uses it and remove it to start anew"))
+                refused(format!("it is damaged: {why}; end the processes that use it and remove it to start anew"))
             }
             TxnAbort::Unreadable(why) => refused(why),
             TxnAbort::NoRoom => StoreError::Unavailable(
@@ -166,13 +175,13 @@ impl TxnAbort {
                 StoreError::Unavailable(waited, why).into()
             }
             TxnAbort::NoProcesses => {
-                refused("processes cannot be told apart here; /proc has to be mounted".into())
+                refused("processes cannot be distinguished here; /proc has to be mounted".into())
             }
         }
     }
 }
 
-/// The error of work that makes no tests.
+/// Returns the error of a call whose writes have no tests.
 pub(crate) fn without_tests(error: RecordsError) -> StoreError {
     match error {
         RecordsError::Store(error) => error,

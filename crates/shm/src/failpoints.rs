@@ -1,11 +1,11 @@
-//! Numbered writes: a test says at which one the process ends, as if it had been killed there.
+//! Failpoints: a test chooses the write before which the process ends, as if it had been killed there.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// How many writes are left; 0 if they are not counted.
 static LEFT: AtomicU64 = AtomicU64::new(0);
 
-/// How many writes there were since [`arm`].
+/// How many writes were made since [`arm`].
 static PASSED: AtomicU64 = AtomicU64::new(0);
 
 /// Lets the process end before it makes the write with this number, counted from 1. With 0 they are only counted.
@@ -14,7 +14,7 @@ pub fn arm(number: u64) {
     LEFT.store(number, Ordering::Relaxed);
 }
 
-/// How many writes were made since [`arm`].
+/// Returns how many writes were made since [`arm`].
 pub fn passed() -> u64 {
     PASSED.load(Ordering::Relaxed)
 }

@@ -1,11 +1,11 @@
 //! Keys of the ordered map: parts one behind the other, so that keys compare as their parts do.
 //!
-//! A part that others follow ends with the bytes 0 and 1, and a 0 in it is written as 0 and 255. So a part never runs
-//! into the next, and what is in front of another in the alphabet is in front of it here.
+//! A part that others follow ends with the bytes 0 and 1, and a 0 in it is written as 0 and 255. So no part runs into
+//! the next, and keys sort as their parts do.
 
 use crate::alloc::{word_of, words_for};
 
-/// What a key is of.
+/// The kind of a key.
 #[derive(Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
 pub(crate) enum KeyKind {
@@ -25,11 +25,11 @@ pub(crate) enum KeyKind {
     Record,
     /// When a record expires: the time, partition, sort key.
     Expiry,
-    /// A place in an index: number, partition and sort key of the place, those of the record.
+    /// An index entry: number of the index, partition and sort key in the index, those of the record.
     Place,
     /// A waiter: namespace, bucket, limit, rank.
     Waiter,
-    /// How many wait in a queue: namespace, bucket, limit.
+    /// The number of waiters in a queue: namespace, bucket, limit.
     Queue,
     /// A queue whose head is to ask again: process, namespace, limit, bucket.
     Note,
@@ -71,14 +71,14 @@ impl MapKey {
         MapKey { inline, len: 1, heap: None }
     }
 
-    /// A part that others follow.
+    /// Appends a part that other parts follow.
     #[inline]
     #[must_use]
     pub(crate) fn part(self, part: &str) -> MapKey {
         self.start_of_part(part).raw(&[0, 1])
     }
 
-    /// What parts begin with that start with this.
+    /// Appends the beginning of a part, to find all parts with this prefix.
     #[inline]
     #[must_use]
     pub(crate) fn start_of_part(mut self, part: &str) -> MapKey {
@@ -90,7 +90,7 @@ impl MapKey {
         self.raw(rest)
     }
 
-    /// The last part, which nothing follows, or a number of fixed length.
+    /// Appends the last part, or a number of fixed length.
     #[inline]
     #[must_use]
     pub(crate) fn raw(mut self, bytes: &[u8]) -> MapKey {
@@ -115,7 +115,7 @@ impl MapKey {
         }
     }
 
-    /// The key as words, which compare as its bytes do if the longer of equal ones is the greater.
+    /// Returns the key as words, which compare as its bytes do if the longer of equal ones is the greater.
     #[inline]
     pub(crate) fn with_words<R>(&self, use_words: impl FnOnce(&[u64], u64) -> R) -> R {
         let (bytes, len) = (self.bytes(), self.len as u64);
@@ -131,7 +131,7 @@ impl MapKey {
         use_words(&heap, len)
     }
 
-    /// The least key that is greater than all that start with this one. There is one, because no kind is 255.
+    /// Returns the least key that is greater than every key with this prefix. There is one, because no kind is 255.
     pub(crate) fn behind(&self) -> MapKey {
         let mut bytes = self.bytes().to_vec();
         while bytes.last() == Some(&u8::MAX) {
@@ -153,17 +153,17 @@ impl MapKey {
 pub(crate) struct KeyParts<'a>(&'a [u8]);
 
 impl<'a> KeyParts<'a> {
-    /// Those of a key that has such a beginning.
+    /// Returns the parts of a key behind a prefix.
     pub(crate) fn behind(bytes: &'a [u8], beginning: &MapKey) -> Option<KeyParts<'a>> {
         bytes.strip_prefix(beginning.bytes()).map(KeyParts)
     }
 
-    /// Those of a key of any kind.
+    /// Returns the parts of a key of any kind.
     pub(crate) fn of(bytes: &'a [u8]) -> Option<KeyParts<'a>> {
         bytes.split_first().map(|(_, rest)| KeyParts(rest))
     }
 
-    /// The next part that others follow.
+    /// Reads the next part that other parts follow.
     pub(crate) fn part(&mut self) -> Option<String> {
         let mut part = Vec::new();
         loop {
@@ -179,14 +179,14 @@ impl<'a> KeyParts<'a> {
         }
     }
 
-    /// So many bytes.
+    /// Reads a number of fixed length.
     pub(crate) fn number<const N: usize>(&mut self) -> Option<[u8; N]> {
         let (number, rest) = self.0.split_first_chunk()?;
         self.0 = rest;
         Some(*number)
     }
 
-    /// All that is left.
+    /// Returns the rest of the key.
     pub(crate) fn rest(self) -> &'a [u8] {
         self.0
     }

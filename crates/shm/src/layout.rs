@@ -1,31 +1,31 @@
-//! Where things are in the file. Everything is counted in words of 64 bits, and what is written here is what layout 3 is.
+//! The layout of the file. Everything is counted in words of 64 bits. These constants define layout 3.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// The first word of every file of ours.
+/// The first word of every store.
 pub(crate) const MAGIC: u64 = u64::from_le_bytes(*b"tollgate");
 
-/// The layout that this version reads and writes. Another number is another layout.
+/// The layout that this version reads and writes. Other layouts are refused.
 pub(crate) const LAYOUT: u64 = 3;
 
-/// Which word of the file says what. Those up to [`CHECKSUM`] are written once.
+/// Words of the header. Those up to [`CHECKSUM`] are written once.
 pub(crate) const AT_MAGIC: u64 = 0;
 pub(crate) const AT_LAYOUT: u64 = 1;
 /// The boot of the host and the space of process ids that identify processes.
 pub(crate) const AT_TAG: u64 = 2;
 /// How many words the file may have.
 pub(crate) const AT_CAPACITY: u64 = 3;
-/// What hashes begin with.
+/// The seed of hashes.
 pub(crate) const AT_SEED: u64 = 4;
-/// How many entries the journal may have, how many processes may wait, and where the rest begins. All of it is known;
-/// it is written down so that a file that says otherwise is refused.
+/// How many entries the journal may have, how many processes may wait, and where the rest begins. They are constants,
+/// stored so that a file with others is refused.
 pub(crate) const AT_JOURNAL_MAX: u64 = 5;
 pub(crate) const AT_PROCESSES_MAX: u64 = 6;
 pub(crate) const AT_ARENA: u64 = 7;
 /// The hash of all words before it.
 pub(crate) const AT_CHECKSUM: u64 = 8;
 
-/// Who has the lock: see [`lock`](crate::lock).
+/// The owner of the lock: see [`lock`](crate::lock).
 pub(crate) const LOCK: u64 = 16;
 /// How many entries the journal has.
 pub(crate) const JOURNAL_USED: u64 = 17;
@@ -34,7 +34,7 @@ pub(crate) const SIZE: u64 = 18;
 /// The first word that was never used.
 pub(crate) const BUMP: u64 = 19;
 
-/// Counts every write of records up.
+/// Counts the writes of records.
 pub(crate) const REVISION: u64 = 24;
 /// How many waiters are in all queues.
 pub(crate) const WAITING: u64 = 25;
@@ -48,7 +48,7 @@ pub(crate) const CHAINS: u64 = 33;
 pub(crate) const SWEEP: u64 = 34;
 /// How many calls are remembered.
 pub(crate) const CALLS: u64 = 35;
-/// Counts limits that are gone, so that no process takes others for them.
+/// Counts removed limits, so that no process mistakes others for them.
 pub(crate) const LIMITS_GONE: u64 = 36;
 /// The node before the first of the ordered map.
 pub(crate) const HEAD: u64 = 37;
@@ -97,7 +97,7 @@ pub(crate) fn hash(seed: u64, words: &[u64], len: u64) -> u64 {
     folded(hashed ^ ODD[1], ODD[0] ^ seed | 1)
 }
 
-/// The checksum of the words that are written once.
+/// Returns the checksum of the words that are written once.
 pub(crate) fn checksum(words: &[AtomicU64]) -> Option<u64> {
     let fixed = words.get(..AT_CHECKSUM as usize)?;
     let fixed: Vec<u64> = fixed.iter().map(|word| word.load(Ordering::Relaxed)).collect();

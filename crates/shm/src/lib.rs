@@ -2,10 +2,10 @@
 //!
 //! A store is a file in `/dev/shm` that every process maps which opens it by its name. There is one lock and one
 //! journal: a process that is killed at any instant, in the middle of a change or while others wait for it, leaves the
-//! state before the change or the state after it, and the next one that comes goes on from there.
+//! state before the change or the state after it, and the next process goes on from there.
 //!
 //! Everything is a word of 64 bits that is only ever read as a number, and every number that leads somewhere is checked
-//! before it is followed. So a file that is damaged is an error, whatever is in it.
+//! before it is followed. So a damaged file is an error, and never undefined behaviour.
 
 #[cfg(not(target_os = "linux"))]
 compile_error!("tollgate-shm needs the futexes and the /proc of Linux; use tollgate-file on other systems");
@@ -47,7 +47,7 @@ pub use error::ShmOpenError;
 pub use store::ShmStore;
 pub use wait_queue::wait_queues;
 
-/// The id of the user whose stores these are.
+/// Returns the id of the user whose stores these are.
 fn user() -> u32 {
     rustix::process::geteuid().as_raw()
 }

@@ -1,4 +1,4 @@
-//! Limits in the memory: each text once, by where it is, for as long as a bucket is under them.
+//! Limits in the memory: each text is stored once, in a block that is freed with its last user.
 
 use foldhash::fast::FixedState;
 use hashbrown::HashMap;
@@ -10,27 +10,28 @@ use crate::layout::LIMITS_GONE;
 use crate::ordered::MapNode;
 use crate::tx::Tx;
 
-/// How many limits a process remembers. Beyond that it begins anew.
+/// How many limits a process caches. Beyond that the cache is cleared.
 const KNOWN_MAX: usize = 4_096;
 
-/// Limits in the memory are: how many use them, the node whose key is their text.
+/// The block of limits has the number of users, and the node whose key is their text.
 pub(crate) const USERS: u64 = 0;
 const TEXT: u64 = 1;
 const WORDS: u64 = 2;
 
-/// What a process knows about the limits in the memory, so that those in use are neither written out nor read again.
+/// Caches the limits in the memory for a process, so that those in use are neither written nor read again.
 #[derive(Default)]
 pub(crate) struct ShmLimitsCache {
-    /// How many were gone by then: where one was that is gone there may be another.
+    /// How many limits had been removed when the cache was filled: the block of removed limits may have others now.
     gone: u64,
-    /// Whether the transaction in which something may have been learnt has not come to its end.
+    /// Whether the transaction in which something may have been cached is not committed yet.
     is_uncertain: bool,
     by_block: HashMap<u64, Limits, FixedState>,
-    /// By where they are in this process, which stays theirs while they are kept here.
+    /// By their address in this process, which stays theirs while they are cached here.
     by_place: HashMap<usize, (Limits, u64), FixedState>,
 }
 
-/// The text of limits. Their version is kept apart, so that a new one of the same limits is no new text.
+/// Returns the text of limits. Their version is stored separately, so that a new version of the same limits has the
+/// same text.
 fn text_of(limits: &Limits) -> String {
     if limits.version() == 0 { limits.to_text() } else { limits.clone().at_version(0).to_text() }
 }
@@ -45,7 +46,7 @@ fn place_of(limits: &Limits) -> usize {
 }
 
 impl ShmLimitsCache {
-    /// Forgets what may not be so any more: what was learnt in a transaction that came to nothing is not.
+    /// Clears the cache if limits were removed since, or if it was filled in a transaction that was rolled back.
     #[inline]
     pub(crate) fn refresh(&mut self, tx: &Tx<'_>) -> Result<(), TxnAbort> {
         let gone = tx.get(LIMITS_GONE)?;
@@ -57,7 +58,7 @@ impl ShmLimitsCache {
         Ok(())
     }
 
-    /// What was learnt is so: the transaction is committed.
+    /// Confirms the cache: the transaction is committed.
     #[inline]
     pub(crate) fn confirm(&mut self) {
         self.is_uncertain = false;
@@ -68,14 +69,14 @@ impl ShmLimitsCache {
         self.by_place.clear();
     }
 
-    /// Whether the limits in this block are known to be these.
+    /// Returns whether the limits in this block are known to be these.
     #[inline]
     pub(crate) fn are(&self, block: u64, limits: &Limits) -> bool {
         self.by_place.get(&place_of(limits)).is_some_and(|(_, known)| *known == block)
     }
 
-    /// The limits in a block. `expected` are those they probably are: then they need not be read, and may have a calendar
-    /// that only their owner knows.
+    /// Returns the limits in a block. `expected` are the limits that they probably are: if so, they need not be parsed,
+    /// and may have a calendar that only the caller knows.
     #[inline]
     pub(crate) fn get(
         &mut self,
@@ -94,7 +95,7 @@ impl ShmLimitsCache {
             let Some(expected) = expected.filter(|expected| limits == *expected) else {
                 return Ok(limits.clone());
             };
-            // From now on it is seen at a glance that they are the same.
+            // From now on a comparison of addresses shows that they are the same.
             self.learn(block, expected);
             return Ok(expected.clone());
         }
@@ -110,7 +111,7 @@ impl ShmLimitsCache {
         Ok(limits)
     }
 
-    /// The block of these limits, with one user more. They are put there if they are not.
+    /// Returns the block of these limits, which is created if need be, and counts one more user.
     pub(crate) fn put(&mut self, tx: &mut Tx<'_>, limits: &Limits) -> Result<u64, TxnAbort> {
         let block = match self.by_place.get(&place_of(limits)) {
             Some((_, block)) => *block,

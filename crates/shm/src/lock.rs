@@ -1,9 +1,9 @@
-//! The lock: one word that says who has it, so that others see when that one is gone.
+//! The lock: one word that names its owner, so that other processes notice when the owner has ended.
 //!
 //! The low half of the word is the id of the thread, with a bit if others sleep on it; the high half is when the thread
-//! started, because ids are given again. One compare-and-swap writes all of it, so there is no instant at which a thread
-//! has the lock and no other can tell which. A thread that sleeps looks now and then whether the owner is still there, and takes
-//! over from one that is not. What the owner was doing is undone from the journal then.
+//! started, because ids are reused. One compare-and-swap writes all of it, so there is no instant at which the owner of
+//! the lock is unknown. A sleeping thread checks from time to time whether the owner still exists, and takes the lock
+//! over from one that does not. The journal then undoes what that owner was doing.
 
 use std::cell::Cell;
 use std::hint::spin_loop;
@@ -17,16 +17,16 @@ use tollgate_store::{Clock, Process};
 use crate::error::TxnAbort;
 use crate::map::{self, half};
 
-/// That others sleep on the lock.
+/// Set while other threads sleep on the lock.
 const SLEEPERS: u64 = 1 << 31;
 const THREAD: u64 = SLEEPERS - 1;
 
-/// How often a thread looks at a lock that is taken before it goes to sleep. The owner is done in a microsecond.
+/// How often a thread checks a lock that is taken before it sleeps. The owner is done in a microsecond.
 const SPINS: u32 = 100;
 
-/// How long a thread sleeps before it looks whether the owner is still there, at first and at last. It is woken when the lock
-/// is free, so this is for owners that were killed, and for sleepers that were stopped or killed when they were woken. A
-/// thousand sleepers that look often would leave the owner no processor.
+/// How long a thread sleeps before it checks whether the owner still exists, at first and at most. It is woken when the
+/// lock is free, so this is for owners that were killed, and for sleepers that were stopped or killed when they were
+/// woken. A thousand sleepers that check often would leave the owner no processor.
 const LOOKS: [Duration; 2] = [Duration::from_millis(5), Duration::from_millis(160)];
 
 /// This thread, as the lock names it.
@@ -45,13 +45,13 @@ fn this_thread(tag: u32) -> Result<u64, TxnAbort> {
     Ok(name)
 }
 
-/// Whether the thread that a lock names is there, or may be.
+/// Returns whether the owner that a lock word names exists, or may exist.
 fn is_there(tag: u32, name: u64) -> bool {
     let (pid, started) = ((name & THREAD) as u32, (name >> 32) as u32);
     pid != 0 && Process { tag, pid, started }.is_there_as_thread()
 }
 
-/// Takes the lock, from its owner if that is gone.
+/// Takes the lock, from its owner if that has ended.
 #[inline]
 pub(crate) fn take(word: &AtomicU64, tag: u32, timeout: Duration) -> Result<(), TxnAbort> {
     let this = this_thread(tag)?;
@@ -72,7 +72,7 @@ fn wait(word: &AtomicU64, tag: u32, this: u64, timeout: Duration) -> Result<(), 
         spin_loop();
     }
     let clock = Clock::system();
-    // For as long as the lock changes hands, however many wait for it, it is worth waiting.
+    // The timeout starts again whenever the lock has a new owner, however many threads wait for it.
     let mut until = clock.now() + Span::covering(timeout);
     let (mut look, mut seen) = (LOOKS[0], 0);
     loop {
@@ -111,7 +111,7 @@ fn wait(word: &AtomicU64, tag: u32, this: u64, timeout: Duration) -> Result<(), 
     }
 }
 
-/// Lets go of the lock.
+/// Releases the lock.
 #[inline]
 pub(crate) fn release(word: &AtomicU64) {
     if word.swap(0, Ordering::Release) & SLEEPERS != 0 {
@@ -119,14 +119,14 @@ pub(crate) fn release(word: &AtomicU64) {
     }
 }
 
-/// Sleeps while the word is this, until it is woken or the time is over.
+/// Sleeps while the word has this value, until it is woken or the time is over.
 pub(crate) fn sleep(word: &AtomicU64, while_it_is: u64, most: Duration) {
     let most = futex::Timespec { tv_sec: most.as_secs() as i64, tv_nsec: i64::from(most.subsec_nanos()) };
     // Woken, timed out, interrupted or too late to sleep: the caller looks again in each case.
     let _ = futex::wait(half(word), futex::Flags::empty(), while_it_is as u32, Some(&most));
 }
 
-/// Wakes some who sleep on the word.
+/// Wakes some threads that sleep on the word.
 pub(crate) fn wake(word: &AtomicU64, most: u32) {
     // There may be no sleeper.
     let _ = futex::wake(half(word), futex::Flags::empty(), most);
@@ -166,7 +166,7 @@ mod tests {
         assert_ne!(word.load(Ordering::Relaxed), 0);
         take(&word, tag, PATIENT).unwrap();
         release(&word);
-        // Numbers that no thread ever was.
+        // Ids that no thread ever had.
         for rubbish in [1 << 40 | 1, u64::MAX, SLEEPERS, 5 << 32] {
             word.store(rubbish, Ordering::Relaxed);
             take(&word, tag, PATIENT).unwrap();

@@ -1,7 +1,7 @@
 //! The memory itself, and the page that tells a forked process from its parent. All unsafe code of the crate is here.
 //!
-//! Whatever other processes do to the memory, honest or not, it is only ever seen as atomic words: there is no
-//! reference to it that another process could make a lie, and no byte in it that is read as anything but a number.
+//! Whatever other processes do to the memory, it is only ever accessed as atomic words: no reference to it can be
+//! invalidated by another process, and every bit pattern of a word is a valid number.
 
 use std::ffi::c_void;
 use std::io;
@@ -27,7 +27,7 @@ unsafe impl Send for SharedMap {}
 unsafe impl Sync for SharedMap {}
 
 impl SharedMap {
-    /// Maps so many words of a file, which may have fewer as yet: those behind its end are not there.
+    /// Maps so many words of a file, which may have fewer as yet: those behind its end must not be touched.
     pub(crate) fn new(file: BorrowedFd<'_>, words: usize) -> io::Result<SharedMap> {
         let bytes = words.checked_mul(WORD as usize).ok_or(io::ErrorKind::InvalidInput)?;
         let access = ProtFlags::READ | ProtFlags::WRITE;
@@ -39,7 +39,7 @@ impl SharedMap {
         Ok(SharedMap { base, words })
     }
 
-    /// How many words are mapped.
+    /// Returns how many words are mapped.
     pub(crate) fn len(&self) -> usize {
         self.words
     }
@@ -71,7 +71,7 @@ pub(crate) fn half(word: &AtomicU64) -> &AtomicU32 {
     unsafe { &*half }
 }
 
-/// A number that is another one in a process that was forked off.
+/// Returns a number that differs in a forked process.
 pub(crate) fn generation() -> io::Result<u64> {
     static PAGE: OnceLock<Option<ForkPage>> = OnceLock::new();
     static LAST: AtomicU64 = AtomicU64::new(0);
@@ -87,7 +87,7 @@ pub(crate) fn generation() -> io::Result<u64> {
     }
 }
 
-/// A page of this process that is empty in one that it forks off.
+/// A page of this process that is zero in a forked child.
 struct ForkPage(NonNull<AtomicU64>);
 
 // SAFETY: it is never unmapped, and all access to it is atomic.

@@ -1,4 +1,4 @@
-//! Opening a file: ours, a new one, or an error that says what it is instead.
+//! Opens a file: an existing store, a new one, or an error that describes what it is instead.
 
 use std::fs::File;
 use std::hash::{BuildHasher, RandomState};
@@ -23,10 +23,11 @@ use crate::layout::{
 };
 use crate::map::{self, SharedMap, WORD};
 
-/// How often to retry when the file is gone again. Beyond that, another process removes it as fast as it is made.
+/// How often opening is retried when the file was removed again. Beyond that, another process removes it as fast as it
+/// is made.
 const TRIES_MAX: u32 = 16;
 
-/// Opens the file, or makes it.
+/// Opens the file, or creates it.
 pub(crate) fn open(settings: &ShmStoreBuilder) -> Result<Arena, ShmOpenError> {
     let mut arena = open_or_make(settings)?;
     arena.usage_retention = settings.usage_retention;
@@ -37,12 +38,12 @@ fn open_or_make(settings: &ShmStoreBuilder) -> Result<Arena, ShmOpenError> {
     let path = settings.path()?;
     if Process::this_thread().is_none() {
         return Err(ShmOpenError::Unsupported(
-            "processes cannot be told apart, because /proc is not mounted",
+            "processes cannot be distinguished, because /proc is not mounted",
         ));
     }
     map::generation().map_err(|_| {
         ShmOpenError::Unsupported(
-            "a process that is forked off cannot be told from its parent by this kernel",
+            "a process that is forked off cannot be distinguished from its parent by this kernel",
         )
     })?;
     let (least, most) = (SIZE_MIN * WORD, CAPACITY_MAX * WORD);
@@ -55,7 +56,7 @@ fn open_or_make(settings: &ShmStoreBuilder) -> Result<Arena, ShmOpenError> {
             Err(Errno::NOENT) => {}
             Err(why) => return Err(failed(&path, why)),
         }
-        // The first process makes it, whole, under no name at all; only one such file gets the name.
+        // The first process creates the whole file without a name; only one such file gets the name.
         if let Some(arena) = make(&path, settings)? {
             return Ok(arena);
         }
@@ -63,7 +64,7 @@ fn open_or_make(settings: &ShmStoreBuilder) -> Result<Arena, ShmOpenError> {
     Err(ShmOpenError::Failed(path, "it is made and removed over and over".into()))
 }
 
-/// A link is not followed, and a pipe is not waited for.
+/// Returns the flags to open a file with: a link is not followed, and opening a pipe does not block.
 fn flags() -> OFlags {
     OFlags::RDWR | OFlags::CLOEXEC | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY
 }
@@ -81,7 +82,7 @@ fn failed(path: &Path, why: Errno) -> ShmOpenError {
     }
 }
 
-/// Makes the file. Returns `None` if another process was faster.
+/// Creates the file. Returns `None` if another process was faster.
 fn make(path: &Path, settings: &ShmStoreBuilder) -> Result<Option<Arena>, ShmOpenError> {
     let failed = |why| failed(path, why);
     let folder = path.parent().unwrap_or(Path::new("."));
@@ -142,7 +143,7 @@ fn write_header(map: &SharedMap, capacity: u64, seed: u64, tag: u32) {
     put(AT_CHECKSUM, checksum(words).expect("a file has a header"));
 }
 
-/// What there is when there is nothing yet.
+/// Writes the initial contents.
 fn fill(arena: &Arena) -> Result<(), TxnAbort> {
     let mut tx = arena.begin()?;
     tx.make_ordered()?;
@@ -161,7 +162,7 @@ fn opening(path: &Path, stop: TxnAbort) -> ShmOpenError {
     }
 }
 
-/// Opens a file that is there.
+/// Opens an existing store.
 fn open_there(path: PathBuf, file: OwnedFd, timeout: Duration) -> Result<Arena, ShmOpenError> {
     let size = check_file(&path, &file)?;
     let header = read_header(&path, &file, size)?;
@@ -183,7 +184,7 @@ fn open_there(path: PathBuf, file: OwnedFd, timeout: Duration) -> Result<Arena, 
         return damaged("it is said to be larger than it may be");
     }
     let length = || fstat(&file).map(|stat| stat.st_size as u64).map_err(|why| failed(&path, why));
-    // It may have grown since it was looked at.
+    // It may have grown since its size was read.
     if said * WORD > size && said * WORD > length()? {
         return Err(ShmOpenError::CutOff { found: length()?, said: said * WORD, path });
     }
@@ -210,7 +211,7 @@ fn check_file(path: &Path, file: &OwnedFd) -> Result<u64, ShmOpenError> {
     }
 }
 
-/// The words that were written once, if they are those of this layout.
+/// Checks the words that are written once.
 fn read_header(path: &Path, file: &OwnedFd, size: u64) -> Result<Vec<u64>, ShmOpenError> {
     let mut bytes = [0; (AT_CHECKSUM as usize + 1) * 8];
     let reader =
@@ -236,7 +237,7 @@ fn read_header(path: &Path, file: &OwnedFd, size: u64) -> Result<Vec<u64>, ShmOp
     Ok(header)
 }
 
-/// Whether what everything else hangs on is there.
+/// Checks the words that everything else depends on.
 fn check_roots(arena: &Arena) -> Result<(), TxnAbort> {
     let tx = arena.begin()?;
     let is_in = |at: u64| (ARENA..tx.get(SIZE).unwrap_or(0)).contains(&at);

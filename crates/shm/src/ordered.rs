@@ -1,7 +1,7 @@
 //! The ordered map of everything that is not a bucket's state: a skip list.
 //!
 //! A node has as many links as its height, which follows from its key, so that processes need not share a random number
-//! generator; most have one. A node that comes or goes changes few words, which is what a journal likes.
+//! generator; most have one. Inserting or removing a node changes few words, which keeps the journal short.
 //!
 //! A node is: the length of its key and its height; its value; the node before it; the links; the key.
 
@@ -24,7 +24,7 @@ pub(crate) const LINKS: u64 = 3;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct MapNode(pub(crate) u64);
 
-/// The nodes in front of a place, one for each height.
+/// The nodes before a position, one for each level.
 type Path = [u64; HEIGHT_MAX as usize];
 
 impl Tx<'_> {
@@ -38,7 +38,7 @@ impl Tx<'_> {
         self.set_root(HEAD, head)
     }
 
-    /// The value at a key.
+    /// Returns the value at a key.
     pub(crate) fn find(&self, key: &MapKey) -> Result<Option<(MapNode, u64)>, TxnAbort> {
         let (_, node) = self.path(key)?;
         match node {
@@ -47,22 +47,22 @@ impl Tx<'_> {
         }
     }
 
-    /// The value of a node.
+    /// Returns the value of a node.
     pub(crate) fn value(&self, node: MapNode) -> Result<u64, TxnAbort> {
         self.get(node.0 + VALUE)
     }
 
-    /// The block that a node has as its value.
+    /// Returns the block that a node has as its value.
     pub(crate) fn block_of(&self, node: MapNode) -> Result<u64, TxnAbort> {
         self.block_at(node.0 + VALUE)
     }
 
-    /// Gives a node another value.
+    /// Sets the value of a node.
     pub(crate) fn set_value(&mut self, node: MapNode, value: u64) -> Result<(), TxnAbort> {
         self.set(node.0 + VALUE, value)
     }
 
-    /// Puts a value at a key that is not there yet.
+    /// Inserts a key that does not exist yet.
     pub(crate) fn insert(&mut self, key: &MapKey, value: u64) -> Result<MapNode, TxnAbort> {
         let (path, next) = self.path(key)?;
         let height = self.height_for(key);
@@ -86,7 +86,7 @@ impl Tx<'_> {
         Ok(MapNode(node))
     }
 
-    /// Takes a key out, and answers its value; `None` if it is not there.
+    /// Removes a key, and returns its value; `None` if it does not exist.
     pub(crate) fn remove(&mut self, key: &MapKey) -> Result<Option<u64>, TxnAbort> {
         let (path, node) = self.path(key)?;
         let Some(node) = node else { return Ok(None) };
@@ -109,7 +109,7 @@ impl Tx<'_> {
         Ok(Some(value))
     }
 
-    /// The key of a node.
+    /// Returns the key of a node.
     pub(crate) fn key_of(&self, node: MapNode) -> Result<Vec<u8>, TxnAbort> {
         let (len, height) = self.shape(node)?;
         let mut bytes = Vec::with_capacity(len as usize + 8);
@@ -120,7 +120,7 @@ impl Tx<'_> {
         Ok(bytes)
     }
 
-    /// The first node whose key starts with this.
+    /// Returns the first node whose key starts with this.
     pub(crate) fn first(&self, beginning: &MapKey) -> Result<Option<(MapNode, Vec<u8>)>, TxnAbort> {
         let mut found = None;
         self.scan(beginning, None, false, |node, key| {
@@ -130,8 +130,8 @@ impl Tx<'_> {
         Ok(found)
     }
 
-    /// Shows the nodes whose keys start with `beginning`, those behind `after` if it is given, the last first if
-    /// `backwards`, for as long as `go_on` answers yes.
+    /// Visits the nodes whose keys start with `beginning`, behind `after` if it is given, in reverse if `backwards`,
+    /// for as long as `go_on` returns true.
     pub(crate) fn scan(
         &self,
         beginning: &MapKey,
@@ -175,7 +175,7 @@ impl Tx<'_> {
         Ok(Some(MapNode(path[0])))
     }
 
-    /// The way to the first node whose key is not less, and that node.
+    /// Returns the path to the first node whose key is not less, and that node.
     #[inline]
     fn path(&self, key: &MapKey) -> Result<(Path, Option<MapNode>), TxnAbort> {
         key.with_words(|words, len| {
@@ -229,7 +229,7 @@ impl Tx<'_> {
         Ok(there.cmp(&len))
     }
 
-    /// The length of a node's key, and its height.
+    /// Returns the length of a node's key, and its height.
     #[inline]
     pub(crate) fn shape(&self, node: MapNode) -> Result<(u64, u64), TxnAbort> {
         let shape = self.get(node.0)?;

@@ -1,4 +1,4 @@
-//! Records in the ordered map.
+//! Records, stored in the ordered map.
 
 use tollgate_core::Tick;
 use tollgate_store::StoreError;
@@ -11,7 +11,7 @@ use crate::ordered::MapNode;
 use crate::tx::Tx;
 
 /// How many records that have expired are dropped with each transaction that writes some. More than one, so that they
-/// cannot pile up.
+/// cannot accumulate.
 const EXPIRED_AT_ONCE: usize = 4;
 
 fn record_key(key: &ItemKey) -> MapKey {
@@ -29,7 +29,7 @@ fn expiry_key(expires: Tick, key: &ItemKey) -> MapKey {
     at.part(&key.partition).raw(key.sort.as_bytes())
 }
 
-/// The partition and the sort key that a key ends with.
+/// Returns the partition and the sort key that a key ends with.
 fn item_key(mut parts: KeyParts<'_>) -> Result<ItemKey, TxnAbort> {
     let partition = parts.part();
     let sort = String::from_utf8(parts.rest().to_vec()).ok();
@@ -38,12 +38,12 @@ fn item_key(mut parts: KeyParts<'_>) -> Result<ItemKey, TxnAbort> {
 }
 
 impl Tx<'_> {
-    /// The record at a key, if it is there and has not expired.
+    /// Returns the record at a key, if it exists and has not expired.
     pub(crate) fn record(&self, key: &ItemKey, now: Tick) -> Result<Option<Item>, TxnAbort> {
         Ok(self.stored(key)?.filter(|item| !item.has_expired(now)))
     }
 
-    /// The record at a key, expired or not.
+    /// Returns the record at a key, expired or not.
     fn stored(&self, key: &ItemKey) -> Result<Option<Item>, TxnAbort> {
         match self.find(&record_key(key))? {
             Some((node, _)) => self.item(key.clone(), self.block_of(node)?).map(Some),
@@ -96,7 +96,7 @@ impl Tx<'_> {
         Ok(())
     }
 
-    /// Where else the record is found, and when it expires.
+    /// Replaces the index entries and the expiry of a record.
     fn replace_places(
         &mut self,
         key: &ItemKey,
@@ -135,14 +135,14 @@ impl Tx<'_> {
             let key = item_key(parts)?;
             match self.stored(&key) {
                 Ok(Some(item)) => self.replace(&key, Some(&item), None)?,
-                // A record that cannot be read is left alone: a caller that asks for it gets the error.
+                // A record that cannot be read is skipped: a caller that asks for it gets the error.
                 _ => drop(self.remove(&MapKey::from_bytes(&first))?),
             }
         }
         Ok(())
     }
 
-    /// The records of a partition, in the order of their sort keys.
+    /// Returns the records of a partition, in the order of their sort keys.
     pub(crate) fn query(&self, query: &Query, now: Tick) -> Result<Page<Item>, TxnAbort> {
         let after = query.after.as_ref().map(Cursor::parts::<1>).transpose()?;
         let partition = MapKey::new(KeyKind::Record).part(&query.partition);
@@ -161,7 +161,7 @@ impl Tx<'_> {
         Ok(page(items, limit, |item| Cursor::of(&[&item.key.sort])))
     }
 
-    /// The keys of the records that an index has in a partition of its own.
+    /// Returns the keys of the records that an index has in a partition of its own.
     pub(crate) fn find_records(
         &self,
         index: Index,
@@ -191,7 +191,7 @@ impl Tx<'_> {
         Ok(Page { items: page.items.into_iter().map(|(key, _)| key).collect(), next: page.next })
     }
 
-    /// All records whose partition starts with the namespace and a slash, by partition and sort key.
+    /// Returns all records whose partition starts with the namespace and a slash, by partition and sort key.
     fn find_in_namespace(&self, query: &Query, now: Tick) -> Result<Page<ItemKey>, TxnAbort> {
         let namespace = format!("{}/", query.partition);
         let prefix = if namespace.starts_with(&query.prefix) { &namespace } else { &query.prefix };
@@ -231,7 +231,7 @@ fn limit(query: &Query) -> usize {
     query.limit.clamp(1, PAGE_MAX)
 }
 
-/// The first `limit` of what was found, and where to go on if there is more.
+/// Returns a page of the first `limit` items, with a cursor if there are more.
 pub(crate) fn page<T>(mut found: Vec<T>, limit: usize, cursor: impl Fn(&T) -> Cursor) -> Page<T> {
     let has_more = found.len() > limit;
     found.truncate(limit);

@@ -1,4 +1,4 @@
-//! A bucket in the memory, and as the core knows it.
+//! Encodes buckets as entries of the memory.
 //!
 //! An entry is: the three words of the [table](crate::table); its limits; their version; what kind of state and for how
 //! many limits there is room; the stamp of a bucket of credits, or where the bytes of another are; the limits that its
@@ -19,33 +19,33 @@ use crate::tx::Tx;
 const LIMITS: u64 = 3;
 const VERSION: u64 = 4;
 const SHAPE: u64 = 5;
-/// The stamp, or the block with the state.
+/// The stamp of a bucket of credits, or the block with the state of another.
 const STATE: u64 = 6;
 const USAGE_LIMITS: u64 = 7;
 /// The hour in the high half, the number of takes in the low one.
 const USAGE_HOUR: u64 = 8;
 const NUMBERS: u64 = 9;
 
-/// That the state is bytes in a block of their own.
+/// Set if the state is in a block of its own.
 const IN_BLOCK: u64 = 1 << 32;
 
 /// The most limits that an entry has room for.
 const ROOM_MAX: u64 = tollgate_core::BUCKET_LIMITS_MAX as u64;
 
-/// What to read of a row.
+/// Which parts of a row are read and written.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum RowParts {
     Bucket,
     BucketAndUsage,
 }
 
-/// The key of a bucket in the ordered map and in the table.
+/// Returns the key of a bucket in the ordered map and in the table.
 #[inline]
 pub(crate) fn bucket_key(namespace: &str, key: &Key) -> MapKey {
     MapKey::new(KeyKind::Bucket).part(namespace).raw(key.as_bytes())
 }
 
-/// The key of a bucket among those of its resource, if it has one.
+/// Returns the key of a bucket in the index by resource, if it has a resource.
 pub(crate) fn resource_key(namespace: &str, key: &Key) -> Option<MapKey> {
     let (_, resource) = key.pair()?;
     Some(MapKey::new(KeyKind::OfResource).part(namespace).part(resource).raw(key.as_bytes()))
@@ -116,7 +116,7 @@ fn room_needed(bucket: &MeteredBucket) -> u64 {
     bucket.stored.limits.len().max(usage) as u64
 }
 
-/// Takes a bucket out, with its usage.
+/// Removes a bucket, with its usage.
 pub(crate) fn remove(tx: &mut Tx<'_>, known: &mut ShmLimitsCache, entry: u64) -> Result<(), TxnAbort> {
     let (namespace, key) = address(tx, entry)?;
     tx.unlink_entry(entry)?;
@@ -135,20 +135,21 @@ pub(crate) fn remove(tx: &mut Tx<'_>, known: &mut ShmLimitsCache, entry: u64) ->
     Ok(())
 }
 
-/// Where a bucket is.
+/// Returns the namespace and the key of a bucket.
 pub(crate) fn address(tx: &Tx<'_>, entry: u64) -> Result<(String, Key), TxnAbort> {
     address_of(&tx.key_of(MapNode(tx.block_at(entry + NODE)?))?)
         .ok_or(TxnAbort::Damaged("the key of a bucket is none"))
 }
 
-/// What the key of a bucket in the ordered map says.
+/// Decodes the key of a bucket in the ordered map.
 pub(crate) fn address_of(key: &[u8]) -> Option<(String, Key)> {
     let mut parts = crate::key::KeyParts::of(key)?;
     let namespace = parts.part()?;
     Some((namespace, Key::from_bytes(parts.rest())))
 }
 
-/// The blocks that belong to a bucket: itself, and its state if that is apart; and the limits that it uses.
+/// Returns the blocks that belong to a bucket: its entry, and its state if that has a block; and the limits that it
+/// uses.
 pub(crate) fn blocks(tx: &Tx<'_>, entry: u64) -> Result<(Vec<u64>, Vec<u64>), TxnAbort> {
     let is_in_block = tx.get(entry + SHAPE)? & IN_BLOCK != 0;
     let mut blocks = vec![entry];
@@ -157,12 +158,12 @@ pub(crate) fn blocks(tx: &Tx<'_>, entry: u64) -> Result<(Vec<u64>, Vec<u64>), Tx
     Ok((blocks, limits.into_iter().filter(|limits| *limits != 0).collect()))
 }
 
-/// Whether anything was used that is not written down yet.
+/// Returns whether the bucket has usage that is in no record yet.
 pub(crate) fn has_usage(tx: &Tx<'_>, entry: u64) -> Result<bool, TxnAbort> {
     Ok(tx.get(entry + USAGE_LIMITS)? != 0)
 }
 
-/// For how many limits an entry has room.
+/// Returns for how many limits an entry has room.
 #[inline]
 fn room_of(tx: &Tx<'_>, entry: u64) -> Result<u64, TxnAbort> {
     let room = tx.get(entry + SHAPE)? & (IN_BLOCK - 1);
@@ -254,7 +255,7 @@ fn write_usage(
     amounts.zip(sums.amounts()).try_for_each(|(at, amount)| tx.set(at, *amount as u64))
 }
 
-/// Lets a word name limits, or none.
+/// Sets the limits that a word names, and counts their users.
 #[inline]
 fn set_limits(
     tx: &mut Tx<'_>,
@@ -266,7 +267,7 @@ fn set_limits(
     if limits.is_some_and(|limits| old != 0 && known.are(old, limits)) || limits.is_none() && old == 0 {
         return Ok(());
     }
-    // First the new ones: should they be the old ones, they are not gone in between.
+    // First the new ones: should they be the old ones, they are not removed in between.
     let new = limits.map_or(Ok(0), |limits| known.put(tx, limits))?;
     tx.set(at, new)?;
     if old == 0 { Ok(()) } else { known.drop_user(tx, old) }

@@ -1,4 +1,4 @@
-//! Many buckets of a namespace at once.
+//! Lists, forgets and flushes many buckets of a namespace.
 
 use tollgate_core::Tick;
 use tollgate_store::records::{Cursor, Item, ItemKey, PAGE_MAX, Page};
@@ -14,11 +14,11 @@ use crate::records::page;
 use crate::row::{self, RowParts};
 use crate::tx::Tx;
 
-/// How many buckets have their usage written in one transaction, and how many are looked at for that.
+/// How many buckets have their usage written in one transaction, and how many are checked for that.
 const WRITTEN_AT_ONCE: usize = 50;
 const SEEN_AT_ONCE: usize = 2_000;
 
-/// What the keys of a scope begin with: before the key of the bucket, and with as much of it as is given.
+/// Returns the prefix of the keys of a scope: what is before the key of the bucket, and as much of that as is given.
 fn beginning(namespace: &str, scope: Scope<'_>) -> (MapKey, MapKey) {
     let all = MapKey::new(KeyKind::Bucket).part(namespace);
     match scope {
@@ -32,7 +32,7 @@ fn beginning(namespace: &str, scope: Scope<'_>) -> (MapKey, MapKey) {
     }
 }
 
-/// Shows the buckets of a scope behind a key, in the order of the keys, for as long as `go_on` answers yes.
+/// Visits the buckets of a scope behind a key, in the order of the keys, for as long as `go_on` returns true.
 fn each(
     tx: &Tx<'_>,
     (namespace, scope): (&str, Scope<'_>),
@@ -53,7 +53,7 @@ fn each(
     })
 }
 
-/// How the buckets of a scope stand.
+/// Returns the status of the buckets of a scope.
 pub(crate) fn buckets(
     tx: &Tx<'_>,
     known: &mut ShmLimitsCache,
@@ -66,7 +66,7 @@ pub(crate) fn buckets(
     let (limit, mut statuses, mut liveness) =
         (limit.clamp(1, PAGE_MAX), Vec::new(), LivenessCache::default());
     each(tx, scope, after.as_ref(), |key, entry| {
-        // Keys that are no pair are none of these.
+        // Keys that are not a pair are skipped.
         if let Some((entity, resource)) = key.pair() {
             let stored = row::read(tx, known, entry, None, RowParts::Bucket)?.stored;
             let stored = stored.as_seen(now, &mut liveness);
@@ -81,11 +81,11 @@ pub(crate) fn buckets(
     Ok(page(statuses, limit, |status| Cursor::of(&[&status.entity, &status.resource])))
 }
 
-/// How many buckets are looked at under one hold of the lock: few enough that no call waits for long.
+/// How many buckets are read under one hold of the lock: few enough that no call waits for long.
 const LOOKED_AT_ONCE: usize = 500;
 
-/// What is in use of some buckets of a scope behind a key and what was used that is in no record yet; and the last that was
-/// looked at if there may be more.
+/// Returns the activity of some buckets of a scope behind a key: what is in use, and usage that is in no record yet;
+/// and the last key that was read if there may be more.
 pub(crate) fn activity(
     tx: &Tx<'_>,
     known: &mut ShmLimitsCache,
@@ -114,7 +114,7 @@ pub(crate) fn activity(
     Ok((found, last.filter(|_| seen >= LOOKED_AT_ONCE)))
 }
 
-/// The record of usage at a key with what its bucket has counted since.
+/// Returns the record of usage at a key, with the usage added that its bucket has counted since.
 pub(crate) fn usage_at(
     tx: &Tx<'_>,
     known: &mut ShmLimitsCache,
@@ -131,7 +131,7 @@ pub(crate) fn usage_at(
     }
 }
 
-/// Forgets buckets and the usage that was not yet written, at most [`FORGET_MAX`], and says which.
+/// Forgets buckets and the usage that was not yet written, at most [`FORGET_MAX`], and returns which.
 pub(crate) fn forget(
     tx: &mut Tx<'_>,
     known: &mut ShmLimitsCache,
@@ -154,14 +154,14 @@ pub(crate) fn mark_forgotten(
     (namespace, scope): (&str, Scope<'_>),
     now: Tick,
 ) -> Result<(), TxnAbort> {
-    // In a closed namespace nothing is settled anyway, and a purge leaves no record.
+    // In a closed namespace nothing is settled any more, and a purge leaves no record.
     if apply::is_closed(tx, namespace)? {
         return Ok(());
     }
     tx.write_records(&[forgotten_write(namespace, scope, now)], now)
 }
 
-/// Writes the usage of some buckets of a scope behind a key; answers the last that was looked at if there may be more.
+/// Writes the usage of some buckets of a scope behind a key; returns the last key that was read if there may be more.
 pub(crate) fn write_usage(
     tx: &mut Tx<'_>,
     known: &mut ShmLimitsCache,

@@ -1,4 +1,4 @@
-//! The store in shared memory, and what it does as one of buckets.
+//! The shared memory store, and `Store` for it.
 
 use std::fmt;
 use std::path::Path;
@@ -27,15 +27,15 @@ use crate::tx::Tx;
 use crate::wait_queue::{self, ShmWaitQueues};
 
 /// How long a detached call waits for the lock. Only a process that is stopped holds it for longer.
-const HAND_OVER_PATIENCE: Duration = Duration::from_millis(20);
+const DETACHED_TIMEOUT: Duration = Duration::from_millis(20);
 
-/// Buckets and records in memory that all processes of this host share which open it by the same name.
+/// A store in memory that all processes of this host which open it by the same name share.
 ///
 /// Cloning shares the store.
 ///
 /// # Cancel safety
 ///
-/// Every call is made at once and has its answer when it returns: there is nothing to cancel.
+/// Every call is applied before it returns: there is nothing to cancel.
 ///
 /// # Examples
 ///
@@ -65,15 +65,15 @@ pub(crate) struct ShmShared {
     clock: Clock,
     wait_queues: Arc<WaitQueues>,
     queues: Arc<ShmWaitQueues>,
-    /// Only ever locked by who has the lock of the memory. If it is locked then, it was by a thread of the process that
-    /// this one was forked off from, and will be for ever.
+    /// Only ever locked by a thread that has the lock of the memory. If it is locked then, a thread of the parent had
+    /// locked it at the fork, and it stays locked.
     known: Mutex<ShmLimitsCache>,
-    /// What a process that was forked off does not do once more.
-    late: PerProcess<DeferredCalls>,
+    /// Calls of this process; a forked child does not apply them again.
+    deferred: PerProcess<DeferredCalls>,
 }
 
 impl ShmStore {
-    /// Opens the store of this name, or makes it if it does not exist.
+    /// Opens the store of this name, or creates it if it does not exist.
     ///
     /// # Errors
     ///
@@ -82,21 +82,22 @@ impl ShmStore {
         ShmStore::builder(name).build()
     }
 
-    /// Settings to start from.
+    /// Returns settings to start from.
     pub fn builder(name: &str) -> ShmStoreBuilder {
         ShmStoreBuilder::new(name)
     }
 
-    /// The file. Who removes it makes those who have it open go on among themselves, and all others begin anew.
+    /// Returns the path of the file. If it is removed, processes that have it open go on sharing it, and all others
+    /// create a new one.
     pub fn path(&self) -> &Path {
         &self.0.arena.path
     }
 
-    /// Looks at everything in the memory, and says whether it is whole. Others wait meanwhile.
+    /// Checks everything in the memory for damage. Other processes wait meanwhile.
     ///
     /// # Errors
     ///
-    /// [`StoreError::Refused`] with what is broken, or the store's.
+    /// [`StoreError::Refused`] with what is damaged, or an error of the store.
     pub fn check(&self) -> Result<(), StoreError> {
         self.work(|tx, known| check::check(tx, known)).map_err(without_tests)
     }
@@ -105,22 +106,22 @@ impl ShmStore {
         let arena = Arc::new(open::open(settings)?);
         let (queues, wait_queues) = ShmWaitQueues::open(Arc::clone(&arena), None);
         let (clock, known) = (clock::open(settings, &arena), Mutex::default());
-        let late = PerProcess::new(wait_queue::generation());
-        Ok(ShmStore(Arc::new(ShmShared { arena, clock, wait_queues, queues, known, late })))
+        let deferred = PerProcess::new(wait_queue::generation());
+        Ok(ShmStore(Arc::new(ShmShared { arena, clock, wait_queues, queues, known, deferred })))
     }
 
     pub(crate) fn wait_queues(&self) -> &WaitQueues {
         &self.0.wait_queues
     }
 
-    /// Does work under the lock: all of it, or nothing if it is stopped.
+    /// Runs `work` in a transaction: all of it is applied, or nothing if it is aborted.
     #[inline]
     pub(crate) fn work<T>(
         &self,
         work: impl FnOnce(&mut Tx<'_>, &mut ShmLimitsCache) -> Result<T, TxnAbort>,
     ) -> Result<T, RecordsError> {
-        if self.0.late().is_there() {
-            self.make_up();
+        if self.0.deferred().has_any() {
+            self.apply_deferred();
         }
         self.0.work(self.0.arena.timeout, work)
     }
@@ -132,18 +133,18 @@ impl ShmStore {
         writes: &[Write],
     ) -> Result<TxnOutcome, RecordsError> {
         call.check(writes)?;
-        if self.0.late().is_there() {
-            self.make_up();
+        if self.0.deferred().has_any() {
+            self.apply_deferred();
         }
         self.0.apply(self.0.arena.timeout, call, writes)
     }
 
-    /// Makes the detached calls that could not be made when they came.
+    /// Applies the deferred calls.
     #[cold]
-    fn make_up(&self) {
-        while let Some(call) = self.0.late().take() {
-            if is_unavailable(&call.with(|call| self.0.apply(HAND_OVER_PATIENCE, call, &[]))) {
-                return self.0.late().put_back(call);
+    fn apply_deferred(&self) {
+        while let Some(call) = self.0.deferred().take() {
+            if is_unavailable(&call.with(|call| self.0.apply(DETACHED_TIMEOUT, call, &[]))) {
+                return self.0.deferred().put_back(call);
             }
         }
     }
@@ -151,8 +152,8 @@ impl ShmStore {
 
 impl ShmShared {
     #[inline]
-    fn late(&self) -> &DeferredCalls {
-        self.late.get(wait_queue::generation())
+    fn deferred(&self) -> &DeferredCalls {
+        self.deferred.get(wait_queue::generation())
     }
 
     /// Applies a call, and notifies the waiters for what it frees.
@@ -202,10 +203,10 @@ impl ShmShared {
     }
 }
 
-/// Makes the deferred calls before the last handle is gone, if it can.
+/// Applies the deferred calls before the last handle is dropped, if it can.
 impl Drop for ShmShared {
     fn drop(&mut self) {
-        while let Some(call) = self.late().take() {
+        while let Some(call) = self.deferred().take() {
             if is_unavailable(&call.with(|call| self.apply(self.arena.timeout, call, &[]))) {
                 return;
             }
@@ -263,18 +264,18 @@ impl Store for ShmStore {
         self.hand_over_and_tell(call, Box::new(|_| ()));
     }
 
-    fn hand_over_and_tell(&self, call: &Transaction<'_>, told: OutcomeCallback) {
+    fn hand_over_and_tell(&self, call: &Transaction<'_>, callback: OutcomeCallback) {
         if call.check(&[]).is_err() {
             return;
         }
-        // Behind those that came before it, if there are any.
-        if self.0.late().is_there() {
-            self.0.late().put(OwnedTransaction::new(call));
-            return self.make_up();
+        // Behind the calls that were deferred before it, if there are any.
+        if self.0.deferred().has_any() {
+            self.0.deferred().put(OwnedTransaction::new(call));
+            return self.apply_deferred();
         }
-        match self.0.apply(HAND_OVER_PATIENCE, call, &[]) {
-            Ok(applied) => told(&applied),
-            made if is_unavailable(&made) => self.0.late().put(OwnedTransaction::new(call)),
+        match self.0.apply(DETACHED_TIMEOUT, call, &[]) {
+            Ok(applied) => callback(&applied),
+            made if is_unavailable(&made) => self.0.deferred().put(OwnedTransaction::new(call)),
             Err(_) => {}
         }
     }
@@ -288,7 +289,7 @@ impl Store for ShmStore {
     }
 }
 
-/// The bucket at a place, without the holders that a take would find to be gone.
+/// Returns the bucket without the holders that a take would find to be dead.
 fn seen_bucket(
     tx: &Tx<'_>,
     known: &mut ShmLimitsCache,

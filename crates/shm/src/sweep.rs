@@ -1,4 +1,4 @@
-//! Forgetting what says nothing any more, a little with every new bucket.
+//! Sweeping: each new bucket drops a few that are idle.
 
 use tollgate_core::{Span, Tick};
 use tollgate_store::LivenessCache;
@@ -9,23 +9,22 @@ use crate::limits::ShmLimitsCache;
 use crate::row::{self, RowParts};
 use crate::tx::Tx;
 
-/// How many chains are looked at for each new bucket. There are as many chains as buckets, so two keep pace with any
+/// How many chains are checked for each new bucket. There are as many chains as buckets, so two keep pace with any
 /// growth.
 const SWEPT_PER_NEW: usize = 2;
 
 /// How many new buckets count for the sweep of one call.
 const NEW_MAX: usize = 16;
 
-/// How long a bucket lies idle before it is forgotten.
+/// How long a bucket is idle before it is dropped.
 const IDLE_FOR: Span = Span::from_secs(3_600);
 
-/// Whether a bucket that something was taken from at `taken` may have been dropped since because it was idle.
+/// Returns whether a bucket that was taken from at `taken` may have been dropped since because it was idle.
 pub(crate) fn may_have_dropped(taken: Tick, now: Tick) -> bool {
     now.since(taken) > IDLE_FOR
 }
 
-/// Looks at the next chains: forgets buckets that are in the state of a new one and were not used for long, and writes
-/// down what was used in an hour that is over.
+/// Checks the next chains: drops buckets that are idle, and writes usage of past hours to the records.
 pub(crate) fn sweep(
     tx: &mut Tx<'_>,
     known: &mut ShmLimitsCache,
@@ -44,7 +43,7 @@ pub(crate) fn sweep(
 }
 
 fn sweep_bucket(tx: &mut Tx<'_>, known: &mut ShmLimitsCache, entry: u64, now: Tick) -> Result<(), TxnAbort> {
-    // A bucket that cannot be read is left alone: a caller that asks for it gets the error.
+    // A bucket that cannot be read is skipped: a caller that asks for it gets the error.
     let Ok(mut bucket) = row::read(tx, known, entry, None, RowParts::BucketAndUsage) else { return Ok(()) };
     bucket.stored.keep_living(now, &mut LivenessCache::default());
     let is_idle = bucket.stored.is_idle(IDLE_FOR, now);

@@ -1,7 +1,7 @@
 //! The table of buckets: chains that grow in number one at a time, so that no call pays for all of them.
 //!
-//! With n chains, a hash belongs to the chain of its low bits: as many as count past n, or one fewer if there is no such
-//! chain yet. A chain more is one whose buckets were in one other chain, so making it moves those only. Chains are in
+//! With n chains, a hash belongs to the chain of its low bits: as many as count past n, or one fewer if there is no
+//! such chain yet. The buckets of a new chain were all in one other chain, so adding it moves only those. Chains are in
 //! segments, each as large as all before it together, so that none ever moves.
 
 use crate::error::TxnAbort;
@@ -13,7 +13,7 @@ use crate::tx::Tx;
 /// How many chains there are at first.
 const CHAINS_MIN: u64 = 64;
 
-/// What the table knows of an entry: the next in its chain, its hash, the node that has its key.
+/// The words of an entry that belong to the table: the next entry of its chain, its hash, the node that has its key.
 pub(crate) const NEXT: u64 = 0;
 pub(crate) const HASH: u64 = 1;
 pub(crate) const NODE: u64 = 2;
@@ -25,13 +25,13 @@ impl Tx<'_> {
         self.set_root(CHAINS, CHAINS_MIN)
     }
 
-    /// The hash of the key of a bucket.
+    /// Returns the hash of the key of a bucket.
     #[inline]
     pub(crate) fn hash_of(&self, key: &MapKey) -> u64 {
         key.with_words(|words, len| hash(self.arena.seed, words, len))
     }
 
-    /// The entry with this key.
+    /// Returns the entry with this key.
     #[inline]
     pub(crate) fn find_entry(&self, key: &MapKey, hash: u64) -> Result<Option<u64>, TxnAbort> {
         let mut entry = self.link_at(self.chain_of(hash)?)?;
@@ -64,7 +64,7 @@ impl Tx<'_> {
         Ok(())
     }
 
-    /// Puts an entry in the place of another.
+    /// Replaces an entry of a chain by another.
     pub(crate) fn relink_entry(&mut self, old: u64, new: u64) -> Result<(), TxnAbort> {
         let link = self.link_to(old)?;
         for at in [NEXT, HASH, NODE] {
@@ -73,7 +73,7 @@ impl Tx<'_> {
         self.set(link, new)
     }
 
-    /// Takes an entry out of its chain.
+    /// Removes an entry from its chain.
     pub(crate) fn unlink_entry(&mut self, entry: u64) -> Result<(), TxnAbort> {
         let link = self.link_to(entry)?;
         self.set(link, self.get(entry + NEXT)?)?;
@@ -81,7 +81,7 @@ impl Tx<'_> {
         Ok(())
     }
 
-    /// The entries of a chain.
+    /// Returns the entries of a chain.
     pub(crate) fn entries(&self, chain: u64) -> Result<Vec<u64>, TxnAbort> {
         let mut entries = Vec::new();
         let mut entry = self.link_at(self.chain(chain)?)?;
@@ -95,7 +95,7 @@ impl Tx<'_> {
         Ok(entries)
     }
 
-    /// The word that leads to an entry.
+    /// Returns the word that links to an entry.
     fn link_to(&self, entry: u64) -> Result<u64, TxnAbort> {
         let mut link = self.chain_of(self.get(entry + HASH)?)?;
         for _ in 0..self.steps_max() {
@@ -113,7 +113,7 @@ impl Tx<'_> {
         self.chain(number(hash, self.get(CHAINS)?))
     }
 
-    /// Where a chain begins.
+    /// Returns the word of the first entry of a chain.
     #[inline]
     fn chain(&self, number: u64) -> Result<u64, TxnAbort> {
         let (segment, place) = place_of(number);
@@ -123,7 +123,7 @@ impl Tx<'_> {
         Ok(self.block_at(SEGMENTS + segment)? + place)
     }
 
-    /// One chain more.
+    /// Adds a chain.
     fn split(&mut self) -> Result<(), TxnAbort> {
         let chains = self.get(CHAINS)?;
         let (segment, place) = place_of(chains);
@@ -162,7 +162,7 @@ fn circle() -> TxnAbort {
     TxnAbort::Damaged("a chain of buckets goes round in a circle")
 }
 
-/// The number of the chain that a hash belongs to, of so many.
+/// Returns the chain of a hash, if there are `chains` of them.
 #[inline]
 fn number(hash: u64, chains: u64) -> u64 {
     let chains = chains.clamp(CHAINS_MIN, 1 << 40);
@@ -171,7 +171,7 @@ fn number(hash: u64, chains: u64) -> u64 {
     if number < chains { number } else { number & mask >> 1 }
 }
 
-/// The segment of a chain, and its place in it.
+/// Returns the segment of a chain, and its index in it.
 #[inline]
 fn place_of(number: u64) -> (u64, u64) {
     if number < CHAINS_MIN {

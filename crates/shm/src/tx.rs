@@ -1,8 +1,8 @@
-//! A transaction: what is changed under the lock, and can be undone until it is committed.
+//! A transaction: changes under the lock, which the journal can undo until they are committed.
 //!
 //! Before a word is changed, where it is and what it was go to the journal. A commit is one store: it makes the journal
-//! empty. A process that finds a journal that is not empty, because its writer died, plays it back. So whatever instant
-//! a process is killed at, the next one finds the state before or the state after.
+//! empty. A process that finds a journal that is not empty, because its writer has ended, plays it back. So if a
+//! process is killed at any instant, the next one finds the state before or the state after.
 //!
 //! Words of a block that this transaction has allocated need no journal: no process can reach them before the commit.
 //! For the same reason what is freed is only given to others with the commit.
@@ -15,7 +15,7 @@ use crate::error::TxnAbort;
 use crate::layout::{ARENA, JOURNAL, JOURNAL_MAX, JOURNAL_USED, LOCK, SIZE};
 use crate::lock;
 
-/// What is done under the lock. Dropped before it is [committed](Tx::commit), it leaves nothing behind.
+/// A transaction under the lock. If it is dropped before it is [committed](Tx::commit), all changes are undone.
 pub(crate) struct Tx<'a> {
     pub(crate) arena: &'a Arena,
     words: &'a [AtomicU64],
@@ -25,7 +25,7 @@ pub(crate) struct Tx<'a> {
     pub(crate) freed: Vec<u64>,
 }
 
-/// Writes a word. All processes see writes in this order: whatever was written before is there before it.
+/// Writes a word. All processes see writes in this order: what was written before is visible before it.
 #[inline(always)]
 fn store(word: &AtomicU64, value: u64) {
     #[cfg(feature = "write-points")]
@@ -40,7 +40,7 @@ impl<'a> Tx<'a> {
         Tx { arena, words: &[], used: 0, freed: Vec::new() }
     }
 
-    /// Looks at how large the file is, and rolls back what a process that died has left half done.
+    /// Reads the size of the file, and rolls back the transaction of a process that ended in it.
     #[inline]
     pub(crate) fn repair(&mut self) -> Result<(), TxnAbort> {
         self.words = self.arena.words()?;
@@ -51,7 +51,7 @@ impl<'a> Tx<'a> {
         Ok(())
     }
 
-    /// What a word says.
+    /// Returns the value of a word.
     #[inline(always)]
     pub(crate) fn get(&self, at: u64) -> Result<u64, TxnAbort> {
         match self.words.get(at as usize) {
@@ -60,8 +60,8 @@ impl<'a> Tx<'a> {
         }
     }
 
-    /// Returns what a word leads to, if it leads anywhere: a block, so that a caller that adds a little to it is still
-    /// in the memory and never in front of the blocks.
+    /// Returns the block that a word links to, or 0. It is checked, so that a small offset from it stays in the memory
+    /// and never reaches the words in front of the blocks.
     #[inline(always)]
     pub(crate) fn link_at(&self, at: u64) -> Result<u64, TxnAbort> {
         match self.get(at)? {
@@ -70,7 +70,7 @@ impl<'a> Tx<'a> {
         }
     }
 
-    /// What a word leads to, which has to lead somewhere.
+    /// Returns the block that a word links to, which must not be 0.
     #[inline(always)]
     pub(crate) fn block_at(&self, at: u64) -> Result<u64, TxnAbort> {
         self.check_link(self.get(at)?)
@@ -84,13 +84,13 @@ impl<'a> Tx<'a> {
         }
     }
 
-    /// Returns how many blocks there are at most: a caller that follows more of them walks in a circle.
+    /// Returns how many blocks there are at most: a caller that follows more links is in a cycle.
     #[inline]
     pub(crate) fn steps_max(&self) -> u64 {
         self.words.len() as u64 / LEAST
     }
 
-    /// Words of a block.
+    /// Returns words of a block.
     #[inline(always)]
     pub(crate) fn slice(&self, at: u64, len: u64) -> Result<&'a [AtomicU64], TxnAbort> {
         let end = at.checked_add(len).filter(|_| at >= ARENA);
@@ -159,7 +159,7 @@ impl<'a> Tx<'a> {
         Ok(sum)
     }
 
-    /// Makes room behind the last word.
+    /// Grows the file behind the last word.
     pub(crate) fn grow(&mut self, needed: u64) -> Result<(), TxnAbort> {
         let size = self.arena.grow(self.words.len() as u64, needed)?;
         self.set_root(SIZE, size)?;
@@ -167,7 +167,7 @@ impl<'a> Tx<'a> {
         Ok(())
     }
 
-    /// Makes it so. From the one store in here on, nothing is undone any more.
+    /// Commits. After the one store in here, nothing is undone any more.
     #[inline]
     pub(crate) fn commit(&mut self) -> Result<(), TxnAbort> {
         self.free_all()?;
@@ -178,8 +178,7 @@ impl<'a> Tx<'a> {
         Ok(())
     }
 
-    /// Plays the journal back, the last entry first. It can be done twice: a process that dies here leaves it to the
-    /// next.
+    /// Plays the journal back, the last entry first. It is idempotent: if a process ends here, the next one repeats it.
     #[cold]
     fn undo(&mut self) -> Result<(), TxnAbort> {
         if self.used > JOURNAL_MAX {
@@ -187,7 +186,7 @@ impl<'a> Tx<'a> {
         }
         for entry in (0..self.used).rev() {
             let (at, old) = (self.get(JOURNAL + entry * 2)?, self.get(JOURNAL + entry * 2 + 1)?);
-            // Nothing else is ever written to the journal, and these decide what is undone and by whom.
+            // No transaction changes these words, because they control the rollback itself.
             let is_kept = at == LOCK || at == JOURNAL_USED || (JOURNAL..ARENA).contains(&at);
             let word = self.words.get(at as usize).filter(|_| !is_kept);
             store(word.ok_or(TxnAbort::Damaged("its journal names what no journal has"))?, old);
@@ -204,7 +203,7 @@ impl Drop for Tx<'_> {
     #[inline]
     fn drop(&mut self) {
         if self.used != 0 {
-            // What cannot be undone now is found by the next.
+            // What cannot be undone now, the next process undoes.
             let _ = self.undo();
         }
         lock::release(self.arena.word(LOCK));

@@ -27,12 +27,12 @@ use crate::waiter_list::{self, NOTES_AT_ONCE, NotifyTarget, QueueHead, WaiterEnt
 /// How many times the listening thread finds no waiter before it ends: a process that waited once often waits again.
 const IDLE_LOOKS: u32 = 5;
 
-/// Behind how many others a waiter is far from the head, and how many looks of its process then pass before the next one at
-/// the head: those that are near look for it, so that a crowd of processes does not.
+/// Behind how many others a waiter is far from the head, and how many checks its process then skips: processes with
+/// waiters near the head check instead, so that not all processes do.
 const FAR_BEHIND: u64 = 32;
 const FAR_LOOKS: u32 = 5;
 
-/// How long a process that was seen to be there is not looked for again.
+/// How long the liveness of a process is cached.
 const TRUSTED_FOR: Span = Span::from_millis(20);
 
 /// How long to wait for the lock of wait queues of another store.
@@ -52,7 +52,7 @@ pub(crate) struct ShmWaitQueues {
     these: PerProcess<Mutex<ProcessQueues>>,
 }
 
-/// What is of this process, and of no forked child.
+/// The state of this process, which a forked child does not have.
 #[derive(Default)]
 struct ProcessQueues {
     slot: Option<ProcessSlot>,
@@ -61,31 +61,44 @@ struct ProcessQueues {
     is_listening: bool,
     /// Waiters of this process that were found to be at the head.
     heads: HashMap<QueueKey, Rank>,
-    /// The process that was last seen to be there, and when.
+    /// The process that was last found alive, and when.
     seen: Option<(Process, Tick)>,
-    /// Queues that a waiter has left, but that could not be reached. Those behind it must not wait for it.
+    /// Queues that a waiter has left while the memory could not be locked. Waiters behind it must not wait for it.
     unfinished: Vec<(QueueKey, Rank)>,
 }
 
-/// A number that is another one in a forked child.
+/// Returns a number that differs in a forked child.
 pub(crate) fn generation() -> u64 {
-    // It was found when the store was opened.
+    // The page was mapped when the store was opened.
     map::generation().unwrap_or_default()
 }
 
-/// Opens wait queues in a file of their own, for a store that keeps its buckets elsewhere on this host. What is in
-/// the file is of use only to processes that run: one of an earlier boot, or that is damaged, is replaced, and the last
-/// process that closes the queues removes it.
+/// Opens wait queues in a file of their own, for a store that keeps its buckets elsewhere on this host. The contents
+/// matter only to running processes: a file of an earlier boot, or a damaged one, is replaced, and the last process
+/// that closes the queues removes it.
 ///
 /// # Errors
 ///
 /// [`ShmOpenError`] with the path and what is wrong with it.
+///
+/// # Examples
+///
+/// ```
+/// # let folder = std::env::temp_dir().join(format!("tollgate-queues-{}", std::process::id()));
+/// # std::fs::create_dir_all(&folder)?;
+/// let path = folder.join("limits-queue");
+/// let queues = tollgate_shm::wait_queues(&path)?;
+/// drop(queues);
+/// assert!(!path.exists(), "the last process has removed it");
+/// # std::fs::remove_dir_all(&folder)?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 pub fn wait_queues(path: &Path) -> Result<Arc<WaitQueues>, ShmOpenError> {
     let settings = ShmStoreBuilder::at(path).capacity(QUEUES_CAPACITY).timeout(LOCK_TIMEOUT);
     for _ in 0..OPENS_MAX {
         let arena = match open::open(&settings) {
             Err(error) if is_of_no_use(&error) => {
-                // Another process may have replaced it in between; then both replace what none has waited in yet.
+                // Another process may have replaced it in between; then both replace a file that has no waiters yet.
                 let _ = std::fs::remove_file(path);
                 continue;
             }
@@ -98,7 +111,7 @@ pub fn wait_queues(path: &Path) -> Result<Arc<WaitQueues>, ShmOpenError> {
     Err(ShmOpenError::Failed(path.into(), "it is made and removed over and over".into()))
 }
 
-/// Whether a file of wait queues can be replaced: it is of an earlier boot, of another version, or damaged.
+/// Returns whether a file of wait queues can be replaced: it is of an earlier boot, of another version, or damaged.
 fn is_of_no_use(error: &ShmOpenError) -> bool {
     matches!(
         error,
@@ -111,8 +124,8 @@ fn is_of_no_use(error: &ShmOpenError) -> bool {
 }
 
 impl ShmWaitQueues {
-    /// The queues of a memory, and those of this process that are a part of them. The process `removed_by` removes the file
-    /// when it is the last to use it.
+    /// Opens the shared queues of a memory, and the wait queues of this process that use them. The process `removed_by`
+    /// removes the file when it is the last to use it.
     pub(crate) fn open(arena: Arc<Arena>, removed_by: Option<u64>) -> (Arc<ShmWaitQueues>, Arc<WaitQueues>) {
         let these = PerProcess::new(generation());
         let queues = Arc::new(ShmWaitQueues { arena, removed_by, local: OnceLock::new(), these });
@@ -125,7 +138,7 @@ impl ShmWaitQueues {
         self.arena.word(WAITING).load(Ordering::Acquire) == 0
     }
 
-    /// The slot of this process, if it has one.
+    /// Returns the slot of this process, if it has one.
     pub(crate) fn slot(&self) -> Option<ProcessSlot> {
         self.with_this(|this| this.slot)
     }
@@ -138,8 +151,8 @@ impl ShmWaitQueues {
         self.local.get().and_then(Weak::upgrade)
     }
 
-    /// Does work in a transaction. `None` if the memory cannot be reached: callers then poll or try again, and what is wrong
-    /// is reported by the next call for a bucket.
+    /// Runs `work` in a transaction. Returns `None` if that fails: callers then poll or retry, and the next call for a
+    /// bucket reports the error.
     fn work<T>(&self, work: impl FnOnce(&mut Tx<'_>) -> Result<T, TxnAbort>) -> Option<T> {
         let worked = self.arena.begin().and_then(|mut tx| {
             let done = work(&mut tx)?;
@@ -149,7 +162,7 @@ impl ShmWaitQueues {
         worked.ok()
     }
 
-    /// Notes in the transaction of a call whom to notify of what it frees.
+    /// Records in the transaction of a call which processes to notify of what it frees.
     pub(crate) fn note(
         &self,
         tx: &mut Tx<'_>,
@@ -163,11 +176,11 @@ impl ShmWaitQueues {
         Ok(targets)
     }
 
-    /// Notifies those that were noted, once the transaction is committed.
+    /// Notifies the recorded processes, once the transaction is committed.
     pub(crate) fn notify_noted(&self, targets: &[(QueueKey, NotifyTarget)]) {
         for (key, target) in targets {
             match target {
-                NotifyTarget::There(slot) => slot.ring(&self.arena),
+                NotifyTarget::There(slot) => slot.wake(&self.arena),
                 NotifyTarget::Here => self.local().iter().for_each(|local| local.notify_local(key)),
             }
         }
@@ -178,22 +191,22 @@ impl ShmWaitQueues {
         let slot = match self.slot() {
             Some(slot) => slot,
             None => {
-                let given = self.work(process_slots::give).flatten()?;
-                let kept = self.with_this(|this| *this.slot.get_or_insert(given));
-                if kept != given {
-                    self.work(|tx| process_slots::take_back(tx, given));
+                let assigned = self.work(process_slots::assign).flatten()?;
+                let slot = self.with_this(|this| *this.slot.get_or_insert(assigned));
+                if slot != assigned {
+                    self.work(|tx| process_slots::release(tx, assigned));
                 }
-                kept
+                slot
             }
         };
         slot.beat(&self.arena);
-        let is_deaf = self.with_this(|this| {
+        let needs_listener = self.with_this(|this| {
             this.waiting += 1;
             !std::mem::replace(&mut this.is_listening, true)
         });
-        if is_deaf {
+        if needs_listener {
             let (arena, queues) = (Arc::clone(&self.arena), Arc::downgrade(self));
-            let listener = thread::Builder::new().name("tollgate-bell".into());
+            let listener = thread::Builder::new().name("tollgate-waiters".into());
             if listener.spawn(move || listen(&arena, &queues, slot)).is_err() {
                 self.with_this(|this| this.is_listening = false);
             }
@@ -205,7 +218,7 @@ impl ShmWaitQueues {
         self.with_this(|this| this.waiting = this.waiting.saturating_sub(1));
     }
 
-    /// Takes what was noted for this process, and notifies the waiters that are meant.
+    /// Takes the notes for this process, and notifies the waiters that they name.
     fn take_notes(&self, local: &WaitQueues, slot: ProcessSlot) {
         loop {
             let notes = self.work(|tx| waiter_list::take_notes(tx, slot)).unwrap_or_default();
@@ -221,7 +234,7 @@ impl ShmWaitQueues {
     /// are far from the head.
     fn check_heads(&self, local: &WaitQueues) -> bool {
         let keys = local.keys();
-        // One that is about to join is near for all that is known.
+        // A waiter that is about to join counts as near.
         let mut is_far = !keys.is_empty();
         for key in keys {
             let (head, own) = (self.head(&key), local.local_head(&key));
@@ -239,7 +252,7 @@ impl ShmWaitQueues {
         is_far
     }
 
-    /// The head of a queue. Waiters of processes that have ended are removed.
+    /// Returns the head of a queue. Waiters of processes that have ended are removed.
     fn head(&self, key: &QueueKey) -> Option<Rank> {
         if self.is_empty() {
             return None;
@@ -260,7 +273,7 @@ impl ShmWaitQueues {
         }
     }
 
-    /// Whether a process is there. One that was seen a moment ago is not looked for again.
+    /// Returns whether a process exists. The answer is cached for a moment.
     fn is_there(&self, process: Process) -> bool {
         let now = Clock::system().now();
         let is_trusted = |(seen, at): (Process, Tick)| seen == process && now.since(at) < TRUSTED_FOR;
@@ -393,17 +406,17 @@ impl SharedQueues for QueueHandle {
     }
 }
 
-/// Listens to the bell of a slot for as long as this process has waiters, and shows that it is awake.
+/// Sleeps on the wake-up word of a slot for as long as this process has waiters, and writes its heartbeat.
 fn listen(arena: &Arena, queues: &Weak<ShmWaitQueues>, slot: ProcessSlot) {
-    let (mut idle, mut heard, mut unchecked) = (0, None, 0);
+    let (mut idle, mut seen, mut unchecked) = (0, None, 0);
     loop {
-        let bell = slot.bell(arena);
+        let wakeups = slot.wakeups(arena);
         slot.beat(arena);
         let Some(queues) = queues.upgrade() else { return };
         let Some(local) = queues.local() else { return };
         queues.finish_leaving();
-        // What was noted by a process that was killed before it rang is seen by the look at the heads.
-        if heard.replace(bell) != Some(bell) {
+        // The check of the heads finds notes of a process that was killed before it could wake this one.
+        if seen.replace(wakeups) != Some(wakeups) {
             queues.take_notes(&local, slot);
             unchecked = 0;
         }
@@ -422,7 +435,7 @@ fn listen(arena: &Arena, queues: &Weak<ShmWaitQueues>, slot: ProcessSlot) {
             return;
         }
         drop((queues, local));
-        slot.sleep(arena, bell, BEAT_EVERY);
+        slot.sleep(arena, wakeups, BEAT_EVERY);
     }
 }
 
@@ -431,10 +444,10 @@ impl Drop for ShmWaitQueues {
         if let Some(slot) = self.slot() {
             self.work(|tx| {
                 waiter_list::take_notes(tx, slot)?;
-                process_slots::take_back(tx, slot)
+                process_slots::release(tx, slot)
             });
-            // So that the listening thread need not be waited for.
-            slot.ring(&self.arena);
+            // So that dropping need not wait for the listening thread.
+            slot.wake(&self.arena);
         }
         if self.removed_by == Some(generation()) {
             self.arena.remove_if_last();

@@ -1,9 +1,9 @@
-//! The waiters of all processes for a limit of a bucket, as the memory has them.
+//! The waiters of all processes for a limit of a bucket, stored in the ordered map.
 //!
-//! A waiter is a key in the ordered map: the bucket, the limit, then the rank, so that the head of a queue is its first key.
-//! Its value is the slot of its process. Another key counts the waiters of a queue. A notification is noted under the slot of
-//! the waiter's process in the transaction that gave back, so that a process that is killed before it can ring
-//! leaves it behind.
+//! A waiter is a key in the ordered map: the bucket, the limit, then the rank, so that the head of a queue is its first
+//! key. Its value is the slot of its process. Another key counts the waiters of a queue. A notification is noted under
+//! the slot of the waiter's process in the transaction that gave back, so that the note stays if the notifying process
+//! is killed before it can wake the other.
 
 use tollgate_core::Tick;
 use tollgate_store::{Key, QueueKey, Rank};
@@ -17,7 +17,7 @@ use crate::tx::Tx;
 /// How many notes a process takes at once.
 pub(crate) const NOTES_AT_ONCE: usize = 256;
 
-/// How many waiters whose process may have ended are looked at before others are served.
+/// How many waiters whose process may have ended are checked before others are served.
 const SUSPECTS_MAX: usize = 32;
 
 /// A waiter.
@@ -46,7 +46,7 @@ pub(crate) struct QueueHead {
 
 fn bucket_part(kind: KeyKind, namespace: &str, bucket: &Key) -> MapKey {
     let bytes = bucket.as_bytes();
-    // Behind its length, so that no bucket is found among those that begin like it.
+    // Behind its length, so that no bucket has a key that is a prefix of another's.
     MapKey::new(kind).part(namespace).raw(&(bytes.len() as u32).to_be_bytes()).raw(bytes)
 }
 

@@ -1,4 +1,4 @@
-//! What the lock of a cell guards: the limits in force, the bucket, and who waits.
+//! What the lock of a cell guards: the limits in force, the bucket, and the waiters.
 //!
 //! Everything here happens under that lock. What must happen without it, because a waker may do anything, is left
 //! to the [`Wakeups`].
@@ -23,13 +23,13 @@ pub(crate) struct WaitState {
     pub(crate) queue: CellQueue,
     /// No caller is admitted before this.
     pub(crate) closed_until: Tick,
-    /// A cooldown kept waiters from being looked at, so what they claim is not known.
+    /// Set if a cooldown kept waiters from being served, so that their claims are not known.
     unserved: bool,
     /// The alarms that are set, the next one last: each was set because it comes before those that were.
     armed: Vec<Tick>,
-    /// Whether an alarm of the clock of the system is set to look for grants that are not collected.
+    /// Whether an alarm of the clock of the system is set to check for grants that are not collected.
     is_watched: bool,
-    /// That alarm, which is gone with the queue.
+    /// That alarm, which is dropped with the queue.
     pub(crate) watch: Option<Arc<dyn Alarm>>,
     /// Waiters that were refused because they can never pass, and have yet to be woken.
     refused: Vec<Waker>,
@@ -51,12 +51,12 @@ impl WaitState {
     }
 }
 
-/// Whom to wake and when to look again, once the lock is free.
+/// The wakers to call and the alarms to set, once the lock is free.
 #[derive(Default)]
 pub(crate) struct Wakeups {
     pub(crate) wakers: Vec<Waker>,
     pub(crate) alarm: Option<Tick>,
-    /// When to look for grants that are not collected, by the clock of the system.
+    /// When to check for grants that are not collected, by the clock of the system.
     pub(crate) watch: Option<Tick>,
 }
 
@@ -76,28 +76,29 @@ impl LockedBucket {
         Ok(self.bucket.commit(&self.limits, now, &Take { costs, holder }))
     }
 
-    /// Whether a newcomer passes: no waiter holds it back, no cooldown lasts, and it fits.
+    /// Returns whether a newcomer passes: no waiter holds it back, no cooldown lasts, and it fits.
     #[inline(always)]
     pub(crate) fn fits(&mut self, now: Tick, costs: &Costs, priority: Priority) -> bool {
         (self.side.is_none() || self.admits_newcomer(now, costs, priority))
             && self.bucket.fits(&self.limits, now, costs)
     }
 
-    /// Apart, so that what most callers need is small enough to be inlined.
+    /// Returns whether a newcomer may try, in a cell with waiters or a cooldown. It is a function of its own, so that
+    /// the common path is small enough to be inlined.
     #[inline(never)]
     fn admits_newcomer(&mut self, now: Tick, costs: &Costs, priority: Priority) -> bool {
         self.take_back_for_newcomer(now);
         self.is_open(now, costs, priority)
     }
 
-    /// Why a newcomer does not pass, with the cooldown and those ahead of it in the wait.
+    /// Returns why a newcomer does not pass, with the cooldown and the waiters ahead of it.
     #[cold]
     pub(crate) fn denial(&self, now: Tick, costs: &Costs, priority: Priority) -> Denial {
         let denial = self.bucket.denial(&self.limits, now, costs);
         if self.side.is_some() { denial.not_before(self.ready(now, costs, priority)) } else { denial }
     }
 
-    /// Whether a newcomer may try at all: no cooldown lasts, and no waiter claims what it takes from.
+    /// Returns whether a newcomer may try at all: no cooldown lasts, and no waiter claims what it takes from.
     #[inline]
     pub(crate) fn is_open(&self, now: Tick, costs: &Costs, priority: Priority) -> bool {
         let Some(side) = &self.side else { return true };
@@ -105,7 +106,7 @@ impl LockedBucket {
         !side.gone && side.closed_until <= now && !is_held_back()
     }
 
-    /// The same for costs that are counted in `limits`.
+    /// As [`is_open`](LockedBucket::is_open), for costs that are counted in `limits`.
     pub(crate) fn is_open_under(
         &self,
         limits: &Limits,
@@ -119,12 +120,13 @@ impl LockedBucket {
         self.is_open(now, &costs.remapped(limits, &self.limits), priority)
     }
 
-    /// When a newcomer would pass: after the cooldown, and after those ahead of it.
+    /// Returns when a newcomer would pass: after the cooldown, and after the waiters ahead of it.
     pub(crate) fn ready(&self, now: Tick, costs: &Costs, priority: Priority) -> Ready {
         self.ready_under(&self.limits, &self.bucket, now, costs, priority)
     }
 
-    /// The same if `limits` were in force and the bucket were `bucket`; `costs` are counted in those.
+    /// As [`ready`](LockedBucket::ready), as if `limits` were in force and the bucket were `bucket`; `costs` are
+    /// counted in those limits.
     pub(crate) fn ready_under(
         &self,
         limits: &Limits,
@@ -148,13 +150,13 @@ impl LockedBucket {
         bucket.ready(limits, now, &sum).later(self.closed_until(now))
     }
 
-    /// Whether the bucket was used under limits of a later version than these, if they have one.
+    /// Returns whether the bucket was used under limits of a later version than these, if they have one.
     pub(crate) fn is_past(&self, limits: &Limits) -> bool {
         limits.version() != 0 && self.limits.version() > limits.version()
     }
 
-    /// The same as a process has it that was forked off: without waiters, because they are threads and tasks of the
-    /// parent, and nothing that is held, because every lease is the parent's. What was used of rates and a cooldown stay.
+    /// Returns the copy for a forked process: without waiters, because they are threads and tasks of the parent, and
+    /// without held resources, because every lease is the parent's. What was used of rates and a cooldown stay.
     pub(crate) fn of_a_fork(&self) -> LockedBucket {
         let mut bucket = self.bucket.clone();
         bucket.free_resources(&self.limits);
@@ -175,7 +177,7 @@ impl LockedBucket {
         }
     }
 
-    /// Puts limits in force that a take was denied under, if that is news and not the demand's doing.
+    /// Puts limits in force that a take was denied under, if they are later or no lower than those in force.
     pub(crate) fn heed(&mut self, now: Tick, limits: &Limits) {
         if limits.adopted_on_denial(&self.limits) {
             self.put_in_force(now, limits);
@@ -202,16 +204,16 @@ impl LockedBucket {
         self.refuse_impossible();
     }
 
-    /// Whether these limits are in force as they are.
+    /// Returns whether these limits are in force.
     #[inline]
     pub(crate) fn is_under(&self, limits: &Limits) -> bool {
         self.limits.same(limits) || self.limits == *limits
     }
 
     /// Puts limits in force that came with a call, beside those that came with others: a call that does not name a
-    /// limit must not make it forget. Answers what the costs are in the limits then in force.
+    /// limit must not remove it. Returns the costs, counted in the limits then in force.
     ///
-    /// Of more names than a set may have, those of this call are kept.
+    /// If there are more names than a set may have, only those of this call stay.
     #[cold]
     pub(crate) fn join(&mut self, now: Tick, limits: &Limits, costs: &Costs) -> Costs {
         let joined = self.limits.merged(limits).unwrap_or_else(|_| limits.clone());
@@ -221,7 +223,7 @@ impl LockedBucket {
         costs.remapped(limits, &self.limits)
     }
 
-    /// Ready when the cooldown is over.
+    /// Returns when the cooldown is over.
     pub(crate) fn closed_until(&self, now: Tick) -> Ready {
         self.side.as_ref().map_or(Ready::Now, |side| side.closed_until_after(now))
     }
@@ -233,7 +235,7 @@ impl LockedBucket {
         let mut wakers = refused.unwrap_or_default();
         let ready = loop {
             let ready = self.grant(now, &mut wakers);
-            // One at a time: it may have held back others whose time is up as well.
+            // One at a time: it may have held back waiters whose deadline has passed as well.
             match self.time_out(now) {
                 Some(waker) => wakers.push(waker),
                 None => break ready,
@@ -245,8 +247,8 @@ impl LockedBucket {
         Wakeups { wakers, alarm, watch }
     }
 
-    /// Takes back what was granted to waiters that have not collected it in time, so that they do not keep it from others.
-    /// The caller serves the queue afterwards.
+    /// Takes back grants that waiters have not collected in time, so that other waiters can have them. The caller
+    /// serves the queue afterwards.
     fn take_back(&mut self, now: Tick) {
         let LockedBucket { limits, bucket, side } = self;
         let Some(side) = side.as_mut().filter(|side| !side.gone) else { return };
@@ -263,14 +265,15 @@ impl LockedBucket {
         }
     }
 
-    /// The same for a caller that does not wait. If others do, they are served first, when the alarm rings.
+    /// Takes back uncollected grants for a caller that does not wait. If waiters are queued, they are served first,
+    /// when the alarm rings.
     pub(crate) fn take_back_for_newcomer(&mut self, now: Tick) {
         if self.side.as_ref().is_some_and(|side| side.queue.is_empty()) {
             self.take_back(now);
         }
     }
 
-    /// When to look for grants that are not collected, if a waiter is there to have them and no alarm is set.
+    /// Returns when to check for grants that are not collected, if a waiter is queued for them and no alarm is set.
     fn next_watch(&mut self) -> Option<Tick> {
         let side = self.side.as_mut().filter(|side| !side.is_watched && !side.queue.is_empty())?;
         // A model has no timer.
@@ -279,7 +282,7 @@ impl LockedBucket {
         Some(at)
     }
 
-    /// The alarm that looks for grants that are not collected has rung.
+    /// Records that the alarm for uncollected grants has rung.
     pub(crate) fn watch_rang(&mut self) {
         if let Some(side) = &mut self.side {
             side.is_watched = false;
@@ -287,16 +290,16 @@ impl LockedBucket {
     }
 
     /// Drops the queue when no caller waits, no waiter has yet to collect its result, no cooldown lasts and no alarm is
-    /// set: one that is forgotten would be set again by the next waiter, and waiters who come and go would pile alarms
-    /// up.
+    /// set: an alarm that is lost would be set again by the next waiter, and waiters that come and go would accumulate
+    /// alarms.
     pub(crate) fn tidy(&mut self, now: Tick) {
         if self.side.as_ref().is_some_and(|side| side.is_idle(now) && side.armed.is_empty() && !side.gone) {
             self.side = None;
         }
     }
 
-    /// Looks at the first of each class of waiters, in order. One that no other holds back is granted what it asks, or
-    /// claims what it is short of. Answers when the next of those that are short will pass, if it is known.
+    /// Serves the first waiter of each class, in order. A waiter that no other holds back is granted its costs, or
+    /// claims the limits that it is short of. Returns when the next of those that are short will pass, if it is known.
     fn grant(&mut self, now: Tick, wakers: &mut Vec<Waker>) -> Option<Tick> {
         let LockedBucket { limits, bucket, side } = self;
         let side = side.as_mut().filter(|side| !side.gone)?;
@@ -331,7 +334,8 @@ impl LockedBucket {
         let rank = side.queue.overdue(now)?;
         let mut costs = side.queue.waiter(rank)?.costs.clone();
         let denial = self.bucket.denial(&self.limits, now, &costs);
-        // The first that holds it back would have passed before it. To count all takes too long for one that gives up.
+        // The first waiter ahead of it would have passed before it. Adding all of them takes too long for a waiter that
+        // gives up.
         if let Some(ahead) = side.queue.first_ahead_of(rank, costs.mask()) {
             costs.add(ahead);
         }
@@ -342,34 +346,34 @@ impl LockedBucket {
         })
     }
 
-    /// When the queue must be looked at again, if no alarm is set that comes first. `ready` is when the next waiter passes
+    /// Returns when the queue must be served again, if no earlier alarm is set. `ready` is when the next waiter passes
     /// if no cooldown lasts.
     fn next_alarm(&mut self, now: Tick, ready: Option<Tick>) -> Option<Tick> {
         let side = self.side.as_mut()?;
         let cooldown = Some(side.closed_until).filter(|until| *until > now);
         let ready = ready.map(|ready| ready.max(now));
-        let wanted = [ready, side.queue.next_deadline(), cooldown].into_iter().flatten().min()?;
-        if side.armed.last().is_some_and(|armed| *armed <= wanted) {
+        let next = [ready, side.queue.next_deadline(), cooldown].into_iter().flatten().min()?;
+        if side.armed.last().is_some_and(|armed| *armed <= next) {
             return None;
         }
-        side.armed.push(wanted);
-        Some(wanted)
+        side.armed.push(next);
+        Some(next)
     }
 
-    /// The alarm that was set for `at` has rung. It may do so a little early by the clock of the cell, which may
-    /// have stepped back since the timer read it; then it is set again.
+    /// Records that the alarm for `at` has rung. It may ring a little early by the clock of the cell, which may have
+    /// stepped back since the timer read it; then it is set again.
     pub(crate) fn alarm_rang(&mut self, at: Tick) {
         if let Some(side) = &mut self.side {
             side.armed.retain(|armed| *armed != at);
         }
     }
 
-    /// Whether the bucket was forgotten.
+    /// Returns whether the bucket was forgotten.
     pub(crate) fn is_gone(&self) -> bool {
         self.side.as_ref().is_some_and(|side| side.gone)
     }
 
-    /// Forgets the bucket for all callers that still have the cell, and refuses those that wait. The caller serves the
+    /// Forgets the bucket for all callers that still have the cell, and refuses its waiters. The caller serves the
     /// queue afterwards.
     pub(crate) fn go(&mut self) {
         let side = self.side.get_or_insert_default();

@@ -1,10 +1,10 @@
-//! A bucket that a store keeps, and what a step does to it: for stores that work it out themselves.
+//! Stored buckets, and the effect of a step on one: for stores that decide by the core.
 
 use tollgate_core::{Bucket, Costs, Denial, Limits, Span, Status, Take, Tick};
 
 use crate::{LivenessCache, Op, Step, StepOutcome, Taken};
 
-/// For how long a holder that was seen to be there is believed to be by those who cannot see it, as after a heartbeat.
+/// How long a holder whose process was found alive counts as alive for other hosts, as after a heartbeat.
 const SEEN_FOR: Span = Span::from_secs(60);
 
 /// A bucket and the limits it is under.
@@ -12,30 +12,31 @@ const SEEN_FOR: Span = Span::from_secs(60);
 pub struct StoredBucket {
     /// The limits that are in force.
     pub limits: Limits,
-    /// Of which version they were; it may be later than theirs, if later ones were equal.
+    /// The latest version under which the bucket was used. It is later than that of `limits` if later limits were equal
+    /// to them.
     pub version: u64,
     /// The bucket.
     pub bucket: Bucket,
 }
 
 impl StoredBucket {
-    /// A bucket of which nothing was used.
+    /// Returns a bucket of which nothing was used.
     pub fn fresh(limits: &Limits) -> StoredBucket {
         let bucket = Bucket::fresh(limits, Tick::ZERO);
         StoredBucket { limits: limits.clone(), version: limits.version(), bucket }
     }
 
-    /// Whether it was used under limits of a later version than these, if they have one.
+    /// Returns whether it was used under limits of a later version than these, if they have one.
     pub fn is_past(&self, limits: &Limits) -> bool {
         limits.version() != 0 && self.version > limits.version()
     }
 
-    /// Whether these are the limits in force.
+    /// Returns whether these are the limits in force.
     pub fn is_under(&self, limits: &Limits) -> bool {
         self.limits.same(limits) || self.limits == *limits
     }
 
-    /// Puts limits in force that it is not [past](StoredBucket::is_past).
+    /// Puts limits in force that are not [older](StoredBucket::is_past) than those of the bucket.
     pub fn put_in_force(&mut self, limits: &Limits, now: Tick) {
         if !self.is_under(limits) {
             self.bucket.adopt(&self.limits, limits, now);
@@ -44,7 +45,7 @@ impl StoredBucket {
         self.version = self.version.max(limits.version());
     }
 
-    /// Whether the limits of a step that takes are put in force though its call is denied.
+    /// Returns whether the limits of a step that takes are put in force although its call is denied.
     pub fn accepts_limits_of(&self, step: &Step<'_>) -> bool {
         let limits = step.place.limits;
         step.takes().is_some()
@@ -52,37 +53,37 @@ impl StoredBucket {
             && limits.adopted_on_denial(&self.limits.clone().at_version(self.version))
     }
 
-    /// Whether `costs` fit at `now`.
+    /// Returns whether `costs` fit at `now`.
     pub fn fits(&self, now: Tick, costs: &Costs) -> bool {
         self.bucket.fits(&self.limits, now, costs)
     }
 
-    /// Why `costs` do not fit at `now`.
+    /// Returns why `costs` do not fit at `now`.
     pub fn denial(&self, now: Tick, costs: &Costs) -> Denial {
         self.bucket.denial(&self.limits, now, costs)
     }
 
-    /// Has living holders of this host hold on, though by the clock they were silent for too long: they may be stopped, or
-    /// have another clock. Called before anything is worked out.
-    pub fn keep_living(&mut self, now: Tick, census: &mut LivenessCache) {
+    /// Renews holders of this host whose processes are alive although their heartbeats are overdue: they may be
+    /// stopped, or have another clock. Stores call it before they decide anything.
+    pub fn keep_living(&mut self, now: Tick, liveness: &mut LivenessCache) {
         if self.limits.have_resources() {
             let StoredBucket { bucket, limits, .. } = self;
-            bucket.revive_holders(limits, now, now + SEEN_FOR, |holder| census.lives(holder));
+            bucket.revive_holders(limits, now, now + SEEN_FOR, |holder| liveness.lives(holder));
         }
     }
 
-    /// The bucket as it stands at `now` without the holders whose processes are gone. What takes and what only asks judge
-    /// holders alike, so that they answer alike.
-    pub fn as_seen(mut self, now: Tick, census: &mut LivenessCache) -> StoredBucket {
-        self.keep_living(now, census);
-        self.drop_dead(now, census);
+    /// Returns the bucket at `now` without the holders whose processes have ended. Takes and queries judge holders
+    /// alike, so that their answers agree.
+    pub fn as_seen(mut self, now: Tick, liveness: &mut LivenessCache) -> StoredBucket {
+        self.keep_living(now, liveness);
+        self.drop_dead(now, liveness);
         self
     }
 
-    /// Drops what is held by processes of this host that are gone, and says whether anything was.
-    pub fn drop_dead(&mut self, now: Tick, census: &mut LivenessCache) -> bool {
+    /// Drops the holders whose processes of this host have ended, and returns whether there were any.
+    pub fn drop_dead(&mut self, now: Tick, liveness: &mut LivenessCache) -> bool {
         let StoredBucket { bucket, limits, .. } = self;
-        limits.have_resources() && bucket.retain_holders(limits, now, |holder| !census.is_gone(holder)) > 0
+        limits.have_resources() && bucket.retain_holders(limits, now, |holder| !liveness.is_gone(holder)) > 0
     }
 
     /// Returns whether it equals a fresh bucket and was not used for longer than `idle_for`.
@@ -90,7 +91,7 @@ impl StoredBucket {
         now.since(self.bucket.stamp()) > idle_for && self.bucket.is_fresh(&self.limits, now)
     }
 
-    /// How a step that takes would fare at `now`, under the limits in force if its own are past.
+    /// Returns the denial that a step that takes would get at `now`, under the limits in force if its own are older.
     pub fn ask(mut self, step: &Step<'_>, now: Tick) -> Option<Denial> {
         let (costs, limits) = (step.takes()?, step.place.limits);
         self.rebase(limits, now);
@@ -99,7 +100,7 @@ impl StoredBucket {
         Some(self.denial(now, moved.as_ref().unwrap_or(costs)))
     }
 
-    /// How every limit stands at `now` under these limits, or under those in force if these are past.
+    /// Returns the status of every limit at `now` under these limits, or under those in force if these are older.
     pub fn peek(mut self, limits: &Limits, now: Tick) -> Vec<Status> {
         self.rebase(limits, now);
         self.bucket.peek(&self.limits, now)
@@ -107,7 +108,7 @@ impl StoredBucket {
 
     fn rebase(&mut self, limits: &Limits, now: Tick) {
         if self.is_past(limits) {
-            // A caller that gets the limits in force needs to know of which version they are.
+            // A caller that gets the limits in force needs their version.
             self.limits = self.limits.clone().at_version(self.version);
         } else {
             self.put_in_force(limits, now);
@@ -116,7 +117,7 @@ impl StoredBucket {
 }
 
 impl Step<'_> {
-    /// What it takes, if it takes.
+    /// Returns the costs of a step that takes.
     pub fn takes(&self) -> Option<&Costs> {
         match &self.op {
             Op::Take { costs, .. } => Some(costs),

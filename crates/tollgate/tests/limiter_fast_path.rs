@@ -1,5 +1,7 @@
 //! The fast path of a limiter in memory does what the general path does, for entities that are charged with their parents.
 
+#![allow(clippy::unwrap_used, reason = "the helpers of a test fail it")]
+
 use std::collections::VecDeque;
 use std::sync::Arc;
 
@@ -55,11 +57,11 @@ fn end(lease: LimiterLease<'_>, how: u64, tokens: u64) {
 fn a_chain_in_memory_is_charged_settled_and_metered_as_by_the_general_path() {
     let clock = ManualClock::at(Tick::from_secs(3_600 * 1_000 + 1));
     let sides = [limiter(&clock, false), limiter(&clock, true)];
-    let mut numbers = SplitMix64::new(17);
+    let mut random = SplitMix64::new(17);
     let mut held: VecDeque<[LimiterLease<'_>; 2]> = VecDeque::new();
     for round in 0..4_000 {
-        clock.advance(Span::from_millis(numbers.below(2_000)));
-        let demand = Demand::new().with("rpm", 1).with("tpm", numbers.below(600));
+        clock.advance(Span::from_millis(random.below(2_000)));
+        let demand = Demand::new().with("rpm", 1).with("tpm", random.below(600));
         let attempts =
             sides.each_ref().map(|side| side.try_acquire("key", RESOURCE, demand.clone()).wait().unwrap());
         let [fast, general] = attempts;
@@ -67,8 +69,8 @@ fn a_chain_in_memory_is_charged_settled_and_metered_as_by_the_general_path() {
         if let (Some(fast), Some(general)) = (fast.admitted(), general.admitted()) {
             held.push_back([fast, general]);
         }
-        if held.len() > 2 || numbers.below(3) == 0 {
-            let (how, tokens) = (numbers.below(6), numbers.below(650));
+        if held.len() > 2 || random.below(3) == 0 {
+            let (how, tokens) = (random.below(6), random.below(650));
             held.pop_front().into_iter().flatten().for_each(|lease| end(lease, how, tokens));
         }
         for entity in ENTITIES {

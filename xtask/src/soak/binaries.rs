@@ -8,14 +8,14 @@ use serde_json::Value;
 
 use crate::command::Cargo;
 
-/// Packages whose tests start nothing: they are the same on a busy machine.
+/// Packages whose tests start no processes or threads, so that load does not affect them.
 const PURE: [&str; 4] = ["tollgate-core", "tollgate-calendar", "tollgate-provider", "xtask"];
 
 /// Binaries of other packages whose tests run in simulated time on one thread.
 const SIMULATED: [&str; 4] =
     ["tollgate-batch/chaos", "tollgate-batch/goals", "tollgate-batch/numbers", "tollgate-batch/sweep"];
 
-/// How tests are built that run so often: optimised a little, with all checks of a test.
+/// The build profile: optimised a little, with all checks of a test.
 const PROFILE: &str = "soak";
 
 /// A program that runs tests.
@@ -24,15 +24,15 @@ pub(super) struct Binary {
     /// Its package and its target, such as `tollgate-cli/sessions`; `lib` and `bin` are the tests within the source.
     pub(super) name: String,
     pub(super) executable: PathBuf,
-    /// Where its package is, which is where cargo would run it.
+    /// The directory of its package, in which cargo would run it.
     pub(super) folder: PathBuf,
 }
 
-/// Builds all tests, and answers those that may depend on timing, by name.
+/// Builds all tests, and returns those that may depend on timing, by name.
 pub(super) fn build(root: &Path) -> Result<Vec<Binary>> {
     let arguments = ["test", "--workspace", "--no-run", "--profile", PROFILE, "--message-format", "json"];
     let cargo = Cargo::new(arguments);
-    // What cargo tells about its progress is worth seeing, and is no part of the answer.
+    // Cargo's progress is shown on the terminal.
     let mut binaries = parse(&cargo.answer(root)?)?;
     binaries.sort_by(|one, two| one.name.cmp(&two.name));
     Ok(binaries)
@@ -47,7 +47,7 @@ fn parse(messages: &str) -> Result<Vec<Binary>> {
     Ok(binaries)
 }
 
-/// The test binary that a message of cargo tells of, if it does.
+/// Returns the test binary of a message of cargo, if it has one.
 fn binary_of(message: &Value) -> Option<Binary> {
     let is_test = message["reason"] == "compiler-artifact" && message["profile"]["test"] == true;
     let executable = message["executable"].as_str().filter(|_| is_test)?;
@@ -60,7 +60,7 @@ fn binary_of(message: &Value) -> Option<Binary> {
     Some(Binary { name, executable: executable.into(), folder: folder.into() })
 }
 
-/// The name in an id such as `path+file:///r/crates/cli#tollgate-cli@0.1.0`, where a package that is named as its folder
+/// Returns the package name in an id such as `path+file:///r/crates/cli#tollgate-cli@0.1.0`, where a package that is named as its folder
 /// leaves its name out: `path+file:///r/xtask#0.1.0`.
 fn package_of(id: &str) -> &str {
     let (path, rest) = id.split_once('#').unwrap_or((id, ""));
@@ -75,14 +75,14 @@ fn is_pure(name: &str) -> bool {
 }
 
 impl Binary {
-    /// What is in the file, in a number.
+    /// Returns a hash of the file.
     pub(super) fn hash(&self) -> Result<u64> {
         let bytes = fs::read(&self.executable);
         Ok(hash(&bytes.with_context(|| format!("cannot read {}", self.executable.display()))?))
     }
 }
 
-/// A number that another build is unlikely to have. A word at a time: there are gigabytes of them, and no attacker.
+/// Hashes a word at a time, because there are gigabytes. The hash need not resist attacks.
 fn hash(bytes: &[u8]) -> u64 {
     let mix = |sum: u64, word: u64| (sum ^ word).wrapping_mul(0x9E37_79B9_7F4A_7C15).rotate_left(29);
     let words = bytes.chunks(8).map(|chunk| {
@@ -111,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn test_binaries_are_told_from_everything_else() {
+    fn only_test_binaries_are_found() {
         let messages = [
             message("tollgate-cli", "test", "sessions", true),
             message("tollgate-cli", "bin", "tollgate", false),

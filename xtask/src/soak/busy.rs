@@ -1,4 +1,4 @@
-//! Busy processes: each keeps a core at work until this process ends it, or is gone.
+//! Busy processes: each loads a core until this process kills it or ends.
 
 use std::io::{self, Read};
 use std::path::Path;
@@ -6,16 +6,16 @@ use std::process::{Child, Command, ExitCode, Stdio};
 
 use anyhow::{Context, Result};
 
-/// What this program is called with to be a busy process. No person types it.
+/// The argument that makes this program a busy process, for internal use.
 pub(crate) const COMMAND: &str = "soak-busy";
 
 /// Busy processes. Dropping them ends them.
 pub(super) struct Busy(Vec<Child>);
 
 impl Busy {
-    /// Starts so many of `program`, which is this one.
+    /// Starts `count` busy processes of `program`, which is this program.
     pub(super) fn start(program: &Path, count: usize) -> Result<Busy> {
-        // Those that were started are ended if a later one cannot be.
+        // If one cannot be started, the earlier ones are killed on drop.
         let mut busy = Busy(Vec::new());
         for _ in 0..count {
             let mut command = Command::new(program);
@@ -29,14 +29,14 @@ impl Busy {
 impl Drop for Busy {
     fn drop(&mut self) {
         for child in &mut self.0 {
-            // One that is gone already is what is wanted.
+            // An error is ignored: the process may have ended.
             let _ = child.kill();
             let _ = child.wait();
         }
     }
 }
 
-/// Keeps a core busy until standard input ends: so the process that started this one need not live to end it.
+/// Keeps a core busy until standard input ends, which also happens when the parent process is killed.
 pub(crate) fn keep_busy() -> ExitCode {
     std::thread::spawn(|| {
         let mut number = 1_u64;

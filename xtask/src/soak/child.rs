@@ -12,23 +12,23 @@ use anyhow::{Context, Result};
 use super::binaries::Binary;
 use crate::stopwatch::Stopwatch;
 
-/// How long a run may take. On an idle core none takes more than minutes, so one that takes longer hangs.
+/// The timeout of a run. On an idle core every run takes minutes at most.
 const RUN_MAX: Duration = Duration::from_secs(3_600);
 
-/// How often it is looked whether a run has ended.
+/// The polling interval for the end of a run.
 const LOOK_EVERY: Duration = Duration::from_millis(20);
 
-/// How a run ended.
+/// The end of a run.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum ChildEnd {
     Passed,
-    /// And why.
+    /// It failed, for this reason.
     Failed(String),
-    /// It was ended because this process is to end.
+    /// It was killed because this process ends.
     Interrupted,
 }
 
-/// Runs a binary as cargo would, and keeps what it wrote in `log` unless it passes.
+/// Runs a binary as cargo would. Its output stays in `log` unless it passes.
 pub(super) fn run(binary: &Binary, log: &Path, is_interrupted: &AtomicBool) -> Result<ChildEnd> {
     let child =
         start(binary, log).with_context(|| format!("cannot start {}", binary.executable.display()))?;
@@ -44,7 +44,7 @@ fn start(binary: &Binary, log: &Path) -> Result<Child> {
     let mut command = Command::new(&binary.executable);
     command.current_dir(&binary.folder).env("CARGO_MANIFEST_DIR", &binary.folder);
     command.stdin(Stdio::null()).stdout(log.try_clone()?).stderr(log);
-    // A group of its own, so that what it has started can be ended with it.
+    // A separate process group, so that its children can be killed with it.
     Ok(command.process_group(0).spawn()?)
 }
 
@@ -70,12 +70,12 @@ fn wait(mut child: Child, limit: Duration, is_interrupted: &AtomicBool) -> Resul
     }
 }
 
-/// Ends a run and all that it has started.
+/// Kills a run and its children.
 fn end(child: &mut Child) -> Result<()> {
     let group = format!("-{}", child.id());
     let status = Command::new("kill").args(["-KILL", "--", &group]).status();
     if !status.context("cannot start kill")?.success() {
-        // It has ended in between, or there is no group.
+        // It has ended meanwhile, or there is no group.
         let _ = child.kill();
     }
     child.wait().map(drop).context("cannot wait for a run that was ended")

@@ -1,9 +1,8 @@
 //! `cargo xtask soak`: every test that starts processes, threads or servers, again and again on a machine that is busy.
 //!
 //! A test whose outcome depends on timing passes on an idle machine and fails on a loaded one. So everything is built
-//! first, then busy processes load the cores, and then each test binary is run so many times, a few of them at once. What
-//! was run is written down after each run: a soak that was interrupted goes on where it stopped, as long as the binaries
-//! are the same.
+//! first, then busy processes load the cores, and then each test binary is run many times, a few of them at once. The state
+//! is written after each run: an interrupted soak can be resumed, as long as the binaries are the same.
 
 mod binaries;
 mod busy;
@@ -28,15 +27,15 @@ use state::SoakState;
 
 pub(crate) use busy::{COMMAND as BUSY_COMMAND, keep_busy};
 
-/// Runs what the options say.
+/// Runs a soak with these options.
 pub(crate) fn run(arguments: &[String]) -> Result<TaskOutcome> {
     let options = match Options::parse(arguments) {
         Ok(options) => options,
         Err(why) => return Ok(TaskOutcome::Misused(why)),
     };
     let root = repo::root()?;
-    // Before the tests are built, which may replace this program by another at the same place.
-    let program = std::env::current_exe().context("cannot tell where this program is")?;
+    // Before the tests are built, which may replace this program.
+    let program = std::env::current_exe().context("cannot find this program")?;
     servers::prepare(&root)?;
     println!("soak: building all tests");
     let mut binaries = binaries::build(&root)?;
@@ -45,7 +44,9 @@ pub(crate) fn run(arguments: &[String]) -> Result<TaskOutcome> {
         return Ok(TaskOutcome::Misused("no test binary has such a name; --list shows them".to_owned()));
     }
     if options.list {
-        binaries.iter().for_each(|binary| println!("{}", binary.name));
+        for binary in &binaries {
+            println!("{}", binary.name);
+        }
         return Ok(TaskOutcome::Passed);
     }
     let folder = metadata::load(&root)?.target_directory.join("soak-runs");
@@ -54,7 +55,7 @@ pub(crate) fn run(arguments: &[String]) -> Result<TaskOutcome> {
 
 struct Soak {
     folder: PathBuf,
-    /// This one, which is also a busy process.
+    /// This program, which is also the busy process.
     program: PathBuf,
     binaries: Vec<Binary>,
     options: Options,
@@ -62,30 +63,33 @@ struct Soak {
 
 impl Soak {
     fn run(&self) -> Result<TaskOutcome> {
-        fs::create_dir_all(&self.folder).with_context(|| format!("cannot make {}", self.folder.display()))?;
+        fs::create_dir_all(&self.folder)
+            .with_context(|| format!("cannot create {}", self.folder.display()))?;
         let hashes = self.binaries.iter().map(Binary::hash).collect::<Result<Vec<u64>>>()?;
         let keys = self.keys(&hashes);
         let mut state = SoakState::load(&self.state_file(), &keys)?;
         let was_interrupted = self.run_what_is_left(&keys, &mut state)?;
         let (runs, millis) = state.done(&keys);
         let seconds = millis as f64 / 1_000.0;
-        println!("soak: {runs} runs of {} binaries, {seconds:.1} s if they had run one by one", keys.len());
+        println!("soak: {runs} runs of {} binaries, {seconds:.1} s of run time in total", keys.len());
         let failures = state.failures(&keys);
-        failures.iter().for_each(|failure| println!("flake: {failure}"));
+        for failure in &failures {
+            println!("flake: {failure}");
+        }
         if was_interrupted {
-            println!("soak: interrupted; run it again to go on");
+            println!("soak: interrupted; run it again to resume");
         }
         Ok(if was_interrupted || !failures.is_empty() { TaskOutcome::Failed } else { TaskOutcome::Passed })
     }
 
-    /// Says whether it was interrupted.
+    /// Returns whether it was interrupted.
     fn run_what_is_left(&self, keys: &[String], state: &mut SoakState) -> Result<bool> {
         let left = state.left(keys, self.options.times);
         if left == 0 {
-            println!("soak: nothing is left to run; remove {} to begin anew", self.folder.display());
+            println!("soak: all runs are done; remove {} to start over", self.folder.display());
             return Ok(false);
         }
-        println!("soak: {left} runs, beside {} busy processes", self.options.load);
+        println!("soak: {left} runs, with {} busy processes", self.options.load);
         let is_interrupted = interruption()?;
         let _busy = Busy::start(&self.program, self.options.load)?;
         let queue = Mutex::new(Queue { state, running: Vec::new() });
@@ -104,26 +108,30 @@ impl Soak {
     fn work(&self, keys: &[String], queue: &Mutex<Queue<'_>>, is_interrupted: &AtomicBool) -> Result<()> {
         let lock = || queue.lock().unwrap_or_else(PoisonError::into_inner);
         loop {
-            let Some((place, round)) = lock().begin(keys, self.options.times) else { return Ok(()) };
+            let Some((index, round)) = lock().begin(keys, self.options.times) else { return Ok(()) };
             let clock = Stopwatch::start();
-            let (binary, log) = (&self.binaries[place], self.log_of(&self.binaries[place], round));
+            let binary = &self.binaries[index];
+            let log = self.log_of(&self.binaries[index], round);
             let ended = child::run(binary, &log, is_interrupted)?;
             let Queue { state, running } = &mut *lock();
-            running.retain(|other| *other != place);
+            running.retain(|other| *other != index);
             let name = &binary.name;
             let failure = match ended {
                 ChildEnd::Interrupted => return Ok(()),
                 ChildEnd::Passed => None,
                 ChildEnd::Failed(why) => Some(format!("{name}, run {round}: {why}, see {}", log.display())),
             };
-            let said = if failure.is_none() { "passed" } else { "FAILED" };
-            state.add(&keys[place], clock.millis(), failure);
-            println!("{name}: run {round} {said} in {clock}, {} left", state.left(keys, self.options.times));
+            let result = if failure.is_none() { "passed" } else { "FAILED" };
+            state.add(&keys[index], clock.millis(), failure);
+            println!(
+                "{name}: run {round} {result} in {clock}, {} left",
+                state.left(keys, self.options.times)
+            );
             state.save(&self.state_file())?;
         }
     }
 
-    /// What each binary is known by: its name, and what is in it.
+    /// Returns the key of each binary: its name and its hash.
     fn keys(&self, hashes: &[u64]) -> Vec<String> {
         let key = |(binary, hash): (&Binary, &u64)| format!("{} {hash:016x}", binary.name);
         self.binaries.iter().zip(hashes).map(key).collect()
@@ -139,7 +147,7 @@ impl Soak {
     }
 }
 
-/// What was run, and what is being run: no binary runs twice at once, because its log has one name for each run.
+/// Finished and running runs: no binary runs twice at once, because its log has one name for each run.
 struct Queue<'a> {
     state: &'a mut SoakState,
     running: Vec<usize>,
@@ -153,7 +161,7 @@ impl Queue<'_> {
     }
 }
 
-/// Becomes true with Ctrl-C and the like.
+/// Returns a flag that becomes true with Ctrl-C, SIGTERM and SIGHUP.
 fn interruption() -> Result<Arc<AtomicBool>> {
     use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
     let is_interrupted = Arc::new(AtomicBool::new(false));
@@ -186,18 +194,18 @@ mod tests {
     }
 
     #[test]
-    fn a_flake_fails_the_soak_and_another_soak_goes_on_where_one_stopped() {
+    fn a_flake_fails_the_soak_and_the_next_soak_resumes_it() {
         let folder = std::env::temp_dir().join(format!("tollgate-soak-{}", std::process::id()));
         let good = soak(&folder, &["/bin/true"], 2);
         assert!(matches!(good.run().unwrap(), TaskOutcome::Passed));
         assert_eq!(runs(&good), 2);
-        // Nothing is left of the first, and the second is run twice.
+        // The first has no runs left, and the second is run twice.
         let both = soak(&folder, &["/bin/true", "/bin/false"], 2);
         assert!(matches!(both.run().unwrap(), TaskOutcome::Failed));
         assert_eq!(runs(&both), 4);
         let logs = [1, 2].map(|round| both.log_of(&both.binaries[1], round));
         assert!(logs.iter().all(|log| log.exists()));
-        // That it failed before is not forgotten.
+        // The earlier failure is still reported.
         assert!(matches!(both.run().unwrap(), TaskOutcome::Failed));
         assert_eq!(runs(&both), 4);
         let more = soak(&folder, &["/bin/true"], 3);

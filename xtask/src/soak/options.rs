@@ -1,18 +1,18 @@
-//! What is said on the command line.
+//! The command line of a soak.
 
-/// How often each binary is run, unless `--times` says otherwise.
+/// The default of `--times`.
 const TIMES: u64 = 20;
 
-/// How many busy processes load the cores, unless `--load` says otherwise.
+/// The default of `--load`.
 const LOAD: usize = 8;
 
-/// How many test binaries run at once, unless `--jobs` says otherwise. They take the processors from each other as well.
+/// The default of `--jobs`. Concurrent tests add to the load.
 const JOBS: usize = 4;
 
-/// More than this many busy processes make nothing busier.
+/// The maximum of `--load`.
 const LOAD_MAX: usize = 1_000;
 
-/// What to run, how often and beside what.
+/// The options of a soak.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Options {
     pub(super) times: u64,
@@ -24,12 +24,12 @@ pub(super) struct Options {
 }
 
 impl Options {
-    /// What the arguments say; otherwise what is wrong with them.
+    /// Parses the arguments; the error says what is wrong.
     pub(super) fn parse(arguments: &[String]) -> Result<Options, String> {
         let mut options = Options { times: TIMES, load: LOAD, jobs: JOBS, only: None, list: false };
         let mut words = arguments.iter();
         while let Some(word) = words.next() {
-            let mut value = || words.next().ok_or_else(|| format!("{word} wants a value"));
+            let mut value = || words.next().ok_or_else(|| format!("{word} needs a value"));
             match word.as_str() {
                 "--list" => options.list = true,
                 "--only" => options.only = Some(value()?.clone()),
@@ -46,14 +46,14 @@ impl Options {
         match options {
             Options { times: 0, .. } => Err("--times wants at least 1".to_owned()),
             Options { jobs: 0, .. } => Err("--jobs wants at least 1".to_owned()),
-            Options { load, .. } if load > LOAD_MAX => Err(format!("--load wants at most {LOAD_MAX}")),
+            Options { load, .. } if load > LOAD_MAX => Err(format!("--load is at most {LOAD_MAX}")),
             options => Ok(options),
         }
     }
 }
 
 fn number<T: std::str::FromStr>(option: &str, text: &str) -> Result<T, String> {
-    text.parse().map_err(|_| format!("{option} wants a number, and {text:?} is none"))
+    text.parse().map_err(|_| format!("{option} needs a number, but {text:?} is not one"))
 }
 
 #[cfg(test)]
@@ -66,7 +66,7 @@ mod tests {
     }
 
     #[test]
-    fn every_option_is_heard_and_has_a_default() {
+    fn every_option_is_parsed_and_has_a_default() {
         assert_eq!(parse(""), Ok(Options { times: 20, load: 8, jobs: 4, only: None, list: false }));
         let only = Some("cli/".to_owned());
         let expected = Options { times: 3, load: 0, jobs: 2, only, list: true };
@@ -74,13 +74,13 @@ mod tests {
     }
 
     #[test]
-    fn what_makes_no_sense_is_told() {
+    fn an_invalid_option_is_an_error_that_names_it() {
         for (line, said) in [
-            ("--times", "wants a value"),
-            ("--times many", "\"many\" is none"),
+            ("--times", "needs a value"),
+            ("--times many", "\"many\" is not one"),
             ("--times 0", "at least 1"),
             ("--jobs 0", "at least 1"),
-            ("--load -1", "\"-1\" is none"),
+            ("--load -1", "\"-1\" is not one"),
             ("--load 100000", "at most 1000"),
             ("now", "`now`"),
         ] {

@@ -1,4 +1,4 @@
-//! What was run before, so that a soak that was interrupted goes on where it stopped.
+//! The state of a soak, so that an interrupted one can be resumed.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -19,14 +19,14 @@ struct Runs {
 }
 
 impl SoakState {
-    /// What a file says of these binaries; of others, or of others' builds, it is forgotten.
+    /// Reads the state of these binaries. Entries of other builds are dropped.
     pub(super) fn load(path: &Path, keys: &[String]) -> Result<SoakState> {
         let Ok(text) = fs::read_to_string(path) else { return Ok(SoakState::default()) };
-        let remedy = || format!("{} cannot be understood; remove it to begin anew", path.display());
+        let remedy = || format!("{} cannot be parsed; remove it to start over", path.display());
         let value: Value = serde_json::from_str(&text).with_context(remedy)?;
         let mut state = SoakState::parse(&value).with_context(remedy)?;
         let names: Vec<&str> = keys.iter().filter_map(|key| key.split(' ').next()).collect();
-        // Those that were not chosen this time are kept, unless there is another build of them.
+        // Entries that were not selected this time stay, unless there is another build of them.
         state.0.retain(|key, _| {
             keys.contains(key) || key.split(' ').next().is_some_and(|name| !names.contains(&name))
         });
@@ -35,15 +35,17 @@ impl SoakState {
 
     fn parse(value: &Value) -> Option<SoakState> {
         let runs = |value: &Value| {
-            let failures = value["failures"].as_array()?.iter().map(|it| it.as_str().map(String::from));
-            let (count, millis) = (value["runs"].as_u64()?, value["millis"].as_u64()?);
+            let failures =
+                value["failures"].as_array()?.iter().map(|failure| failure.as_str().map(String::from));
+            let count = value["runs"].as_u64()?;
+            let millis = value["millis"].as_u64()?;
             Some(Runs { count, millis, failures: failures.collect::<Option<_>>()? })
         };
         let all = value.as_object()?.iter().map(|(key, value)| Some((key.clone(), runs(value)?)));
         all.collect::<Option<_>>().map(SoakState)
     }
 
-    /// Writes the file in one step, so that it is there whole whatever ends this process.
+    /// Replaces the file atomically.
     pub(super) fn save(&self, path: &Path) -> Result<()> {
         let runs = |(key, runs): (&String, &Runs)| {
             let Runs { count, millis, failures } = runs;
@@ -59,8 +61,8 @@ impl SoakState {
         self.0.get(key).cloned().unwrap_or_default()
     }
 
-    /// The next run: the place of the binary among the keys, and the how manieth it is. The binary that was run least goes
-    /// first, so that each was run once before any is run twice; those in `running` are not to be run.
+    /// Returns the next run: the index of the binary among the keys, and the number of the run. The binary with the fewest runs
+    /// comes first, so that each was run once before any is run twice; those in `running` are skipped.
     pub(super) fn next(&self, keys: &[String], times: u64, running: &[usize]) -> Option<(usize, u64)> {
         let counts = keys.iter().map(|key| self.of(key).count).enumerate();
         let counts = counts.filter(|(place, _)| !running.contains(place));
@@ -68,7 +70,7 @@ impl SoakState {
         (count < times).then_some((place, count + 1))
     }
 
-    /// How many runs are left.
+    /// Returns how many runs are left.
     pub(super) fn left(&self, keys: &[String], times: u64) -> u64 {
         keys.iter().map(|key| times.saturating_sub(self.of(key).count)).sum()
     }
@@ -81,13 +83,13 @@ impl SoakState {
         runs.failures.extend(failure);
     }
 
-    /// How many runs were made, and how many milliseconds they took.
+    /// Returns how many runs were made, and their total time in milliseconds.
     pub(super) fn done(&self, keys: &[String]) -> (u64, u64) {
         let runs = keys.iter().map(|key| self.of(key));
         runs.fold((0, 0), |(count, millis), runs| (count + runs.count, millis + runs.millis))
     }
 
-    /// What failed.
+    /// Returns the failures.
     pub(super) fn failures(&self, keys: &[String]) -> Vec<String> {
         keys.iter().flat_map(|key| self.of(key).failures).collect()
     }
@@ -103,7 +105,8 @@ mod tests {
 
     #[test]
     fn each_binary_is_run_once_before_any_is_run_twice() {
-        let (keys, mut state) = (keys(&["a 1", "b 1"]), SoakState::default());
+        let keys = keys(&["a 1", "b 1"]);
+        let mut state = SoakState::default();
         let mut order = Vec::new();
         while let Some((place, round)) = state.next(&keys, 2, &[]) {
             order.push((place, round, state.left(&keys, 2)));
@@ -112,12 +115,13 @@ mod tests {
         assert_eq!(order, [(0, 1, 4), (1, 1, 3), (0, 2, 2), (1, 2, 1)]);
         assert_eq!((state.left(&keys, 2), state.done(&keys)), (0, (4, 40)));
         assert_eq!(state.next(&keys, 3, &[]), Some((0, 3)));
-        assert_eq!(state.next(&keys, 3, &[0]), Some((1, 3)), "what runs is not run twice at once");
+        assert_eq!(state.next(&keys, 3, &[0]), Some((1, 3)), "no binary runs twice at once");
     }
 
     #[test]
     fn a_failure_is_a_run_and_is_remembered() {
-        let (keys, mut state) = (keys(&["a 1", "b 1"]), SoakState::default());
+        let keys = keys(&["a 1", "b 1"]);
+        let mut state = SoakState::default();
         state.add("a 1", 5, Some("it hung".to_owned()));
         assert_eq!(
             (state.next(&keys, 1, &[]), state.failures(&keys)),
@@ -126,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn another_process_goes_on_where_this_one_stopped_unless_the_binary_is_another() {
+    fn another_process_resumes_the_soak_unless_the_binary_has_changed() {
         let path = std::env::temp_dir().join(format!("tollgate-soak-{}.json", std::process::id()));
         let mut state = SoakState::default();
         assert_eq!(SoakState::load(&path, &keys(&["a 1"])).unwrap(), state);
@@ -134,7 +138,7 @@ mod tests {
         state.add("b 1", 7, None);
         state.save(&path).unwrap();
         assert_eq!(SoakState::load(&path, &keys(&["a 1", "b 1"])).unwrap(), state);
-        // What was not chosen is kept, and what was built anew begins anew.
+        // Entries that were not selected stay, and a new build starts over.
         let chosen = SoakState::load(&path, &keys(&["b 2"])).unwrap();
         assert_eq!((chosen.done(&keys(&["a 1"])), chosen.done(&keys(&["b 1", "b 2"]))), ((1, 5), (0, 0)));
         fs::write(&path, "{ torn").unwrap();

@@ -1,8 +1,8 @@
-//! Time is read in one place, so that tests can turn it.
+//! The system clock is read in one place, so that tests can control it.
 
 use super::{Violation, source};
 
-/// The clock itself, the runtime's clock, which tests pause, and what measures real programs from outside.
+/// The clock itself, the runtime's clock, which tests pause, and programs that measure others.
 const MAY_READ: [&str; 6] = [
     "crates/sys/src/clock.rs",
     "crates/store/src/clock",
@@ -12,7 +12,7 @@ const MAY_READ: [&str; 6] = [
     "xtask/",
 ];
 
-/// Looks for a clock being read in code that has no comments and strings any more.
+/// Finds reads of a clock in code without comments and strings.
 pub(crate) fn check(path: &str, code: &str) -> Vec<Violation> {
     if MAY_READ.iter().any(|prefix| path.starts_with(prefix)) {
         return Vec::new();
@@ -31,7 +31,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_clock_read_outside_its_place_is_caught() {
+    fn a_clock_read_elsewhere_is_caught() {
         let code = "let a = std::time::Instant::now();\nlet b = SystemTime::now();\n";
         assert_eq!(check("crates/tollgate/src/lease.rs", code).len(), 2);
         assert_eq!(check("crates/store/src/clock.rs", code), []);

@@ -1,4 +1,4 @@
-//! Every crate says what it is: at the top of its code, in its manifest, and in ARCHITECTURE.md.
+//! Every crate is described at the top of its code, in its manifest, and in ARCHITECTURE.md.
 
 use super::{Violation, manifest};
 use crate::metadata::Member;
@@ -20,7 +20,7 @@ pub(crate) fn check<'a>(
         ));
     }
     found.extend(undescribed(member, manifest));
-    // When the page itself is missing, that is said once, by the rule about required files.
+    // A missing page is reported by the rule about required files.
     found.extend(text("ARCHITECTURE.md").and_then(|page| unmentioned(member, page)));
     found
 }
@@ -34,7 +34,8 @@ fn undocumented(path: &str, code: &str) -> Option<Violation> {
 }
 
 fn undescribed(member: &Member, text: &str) -> Option<Violation> {
-    let line = manifest::entries(text).iter().find(|it| it.key == "description").map_or(1, |it| it.line);
+    let line =
+        manifest::entries(text).iter().find(|entry| entry.key == "description").map_or(1, |entry| entry.line);
     is_placeholder(&member.description).then(|| {
         Violation::new(&member.manifest, line, "no real description, say in one line what the crate is for")
     })
@@ -46,11 +47,11 @@ fn unmentioned(member: &Member, page: &str) -> Option<Violation> {
         let after = page[at + name.len()..].chars().next();
         !before.is_some_and(continues_name) && !after.is_some_and(continues_name)
     });
-    let message = || format!("{} is not mentioned, say where the crate stands and why", member.name);
+    let message = || format!("{} is not mentioned, describe the crate", member.name);
     (!named).then(|| Violation::new("ARCHITECTURE.md", 1, message()))
 }
 
-/// In the name of a crate a hyphen goes on: tollgate-core does not mention tollgate.
+/// Returns whether a page mentions a crate. A hyphen continues a name: tollgate-core does not mention tollgate.
 fn continues_name(c: char) -> bool {
     c.is_alphanumeric() || c == '_' || c == '-'
 }

@@ -2,16 +2,16 @@
 
 use super::{Violation, manifest};
 
-/// Wants `workspace = true` of every dependency of a member.
+/// Requires `workspace = true` of every dependency of a member.
 pub(crate) fn check(path: &str, text: &str) -> Vec<Violation> {
     let strays = manifest::dependencies(text).into_iter().filter(|dependency| !dependency.from_workspace);
     strays
-        .map(|it| {
+        .map(|dependency| {
             let message = format!(
                 "{name} is specified here, name it in [workspace.dependencies] and write `{name}.workspace = true`",
-                name = it.name,
+                name = dependency.name,
             );
-            Violation::new(path, it.line, message)
+            Violation::new(path, dependency.line, message)
         })
         .collect()
 }

@@ -1,10 +1,10 @@
-//! Who may depend on whom.
+//! Allowed dependencies between crates.
 
 use super::Violation;
 use super::manifest;
 use crate::metadata::Member;
 
-/// Who a crate of the workspace may use.
+/// The crates that a crate may use.
 enum Allowed {
     Only(&'static [&'static str]),
     Everything,
@@ -69,10 +69,10 @@ pub(crate) fn check(member: &Member, manifest: &str) -> Vec<Violation> {
         );
         return vec![Violation::new(&member.manifest, 1, message)];
     };
-    let inside = member.dependencies.iter().filter(|it| is_ours(&it.name));
-    let forbidden = inside.filter(|it| !allowed.permits(&it.name)).map(|it| {
-        let message = format!("{} may not use {}, {}", member.name, it.name, allowed.advice());
-        Violation::new(&member.manifest, line_of(manifest, &it.name), message)
+    let inside = member.dependencies.iter().filter(|dependency| is_ours(&dependency.name));
+    let forbidden = inside.filter(|dependency| !allowed.permits(&dependency.name)).map(|dependency| {
+        let message = format!("{} may not use {}, {}", member.name, dependency.name, allowed.advice());
+        Violation::new(&member.manifest, line_of(manifest, &dependency.name), message)
     });
     forbidden.chain(core_stands_alone(member, manifest)).collect()
 }
@@ -98,13 +98,15 @@ fn core_stands_alone(member: &Member, manifest: &str) -> Vec<Violation> {
     if member.name != "tollgate-core" {
         return Vec::new();
     }
-    let outside = member.dependencies.iter().filter(|it| !is_ours(&it.name));
-    let forbidden = outside.filter(|it| !(it.name == "serde" && it.optional));
+    let outside = member.dependencies.iter().filter(|dependency| !is_ours(&dependency.name));
+    let forbidden = outside.filter(|dependency| !(dependency.name == "serde" && dependency.optional));
     forbidden
-        .map(|it| {
-            let message =
-                format!("tollgate-core depends on {}, it may have optional serde and nothing else", it.name);
-            Violation::new(&member.manifest, line_of(manifest, &it.name), message)
+        .map(|dependency| {
+            let message = format!(
+                "tollgate-core depends on {}, it may have optional serde and nothing else",
+                dependency.name
+            );
+            Violation::new(&member.manifest, line_of(manifest, &dependency.name), message)
         })
         .collect()
 }
@@ -114,7 +116,10 @@ fn is_ours(name: &str) -> bool {
 }
 
 fn line_of(manifest: &str, dependency: &str) -> usize {
-    manifest::dependencies(manifest).iter().find(|it| it.name == dependency).map_or(1, |it| it.line)
+    manifest::dependencies(manifest)
+        .iter()
+        .find(|entry| entry.name == dependency)
+        .map_or(1, |entry| entry.line)
 }
 
 #[cfg(test)]
@@ -160,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn a_crate_without_a_row_is_told_to_get_one() {
+    fn a_crate_without_a_row_is_caught() {
         assert!(found("tollgate-extra", "anyhow", false)[0].contains("layers.rs"));
     }
 }

@@ -2,7 +2,7 @@
 
 use super::Violation;
 
-/// What gives unfinished work away, and what to do instead.
+/// Signs of unfinished work, and what to do instead.
 const LEFTOVERS: [(&str, &str); 4] = [
     ("todo!", "finish it or return an error"),
     ("unimplemented!", "implement it or return an error"),
@@ -10,7 +10,7 @@ const LEFTOVERS: [(&str, &str); 4] = [
     ("#[ignore", "make the test run or remove it"),
 ];
 
-/// Looks for them in code that has no comments and strings any more.
+/// Finds them in code without comments and strings.
 pub(crate) fn check(path: &str, code: &str) -> Vec<Violation> {
     let mut found = Vec::new();
     for (index, line) in code.lines().enumerate() {

@@ -4,10 +4,10 @@ use super::Violation;
 
 const LINES_MAX: usize = 600;
 
-/// What people write and read by the page; lock files, data and prose have their own measure.
+/// Extensions of source files; lock files, data and prose are exempt.
 const SOURCES: [&str; 7] = [".rs", ".py", ".pyi", ".lua", ".js", ".css", ".proto"];
 
-/// Counts the lines of source files that no program wrote.
+/// Counts the lines of source files that are not generated.
 pub(crate) fn check(path: &str, text: &str) -> Option<Violation> {
     let written = SOURCES.iter().any(|ending| path.ends_with(ending));
     let generated = text.lines().take(5).any(|line| line.contains("@generated"));

@@ -1,11 +1,11 @@
-//! No tracked file knows whose machine it was written on, or which mirror that machine uses.
+//! No tracked file contains a path of the author's machine or its package mirror.
 
 use super::Violation;
 
 // Written in two pieces, because this file is checked too.
 const DIRECTORIES: [&str; 3] = [concat!("/wo", "rk/"), concat!("/ho", "me/"), concat!("/ro", "ot/")];
 
-/// What a registry's address looks like in settings, lock files and scripts.
+/// Addresses of registries in settings, lock files and scripts.
 const REGISTRIES: [&str; 8] = [
     concat!("sparse", "+http"),
     concat!("registry", "+http"),
@@ -20,7 +20,7 @@ const REGISTRIES: [&str; 8] = [
 /// Cargo writes this for the public registry, whatever mirror the machine uses.
 const PUBLIC: &str = concat!("registry", "+https://github.com/rust-lang/crates.io-index");
 
-/// Looks at every line, comments and strings included.
+/// Checks every line, with comments and strings.
 pub(crate) fn check(path: &str, text: &str) -> Vec<Violation> {
     let mut found = Vec::new();
     for (index, line) in text.lines().enumerate() {
@@ -38,7 +38,7 @@ pub(crate) fn check(path: &str, text: &str) -> Vec<Violation> {
     found
 }
 
-/// Whether the path starts at the root: `$DIR/work/` and `a/work/` do not.
+/// Returns whether the path starts at the root: `$DIR/work/` and `a/work/` do not.
 fn has_path(line: &str, directory: &str) -> bool {
     let goes_on = |c: char| c.is_alphanumeric() || "_-.~}*".contains(c);
     line.match_indices(directory).any(|(at, _)| !line[..at].ends_with(goes_on))

@@ -1,6 +1,6 @@
-//! A Cargo.toml as a list of entries that still know their line.
+//! A Cargo.toml as a list of entries with their lines.
 //!
-//! Reads what people write in a manifest, not all of TOML: one entry per line, tables by their headers.
+//! Parses the common form of a manifest, not all of TOML: one entry per line, tables by their headers.
 
 /// `key = value` under a `[table]`.
 #[derive(Debug, PartialEq, Eq)]
@@ -11,7 +11,7 @@ pub(crate) struct Entry<'a> {
     pub(crate) line: usize,
 }
 
-/// All entries, top to bottom.
+/// Returns all entries, top to bottom.
 pub(crate) fn entries(text: &str) -> Vec<Entry<'_>> {
     let mut table = "";
     let mut entries = Vec::new();
@@ -26,7 +26,7 @@ pub(crate) fn entries(text: &str) -> Vec<Entry<'_>> {
     entries
 }
 
-/// One dependency, however it is written.
+/// One dependency, in any notation.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct NamedEntry<'a> {
     pub(crate) name: &'a str,
@@ -34,7 +34,7 @@ pub(crate) struct NamedEntry<'a> {
     pub(crate) from_workspace: bool,
 }
 
-/// All dependencies: normal, for tests, for build scripts, for one target.
+/// Returns all dependencies: normal, for tests, for build scripts, for one target.
 pub(crate) fn dependencies(text: &str) -> Vec<NamedEntry<'_>> {
     let mut found: Vec<NamedEntry<'_>> = Vec::new();
     for entry in entries(text) {
@@ -85,8 +85,10 @@ workspace = true
 [target.'cfg(unix)'.dependencies]
 e = { version = \"2\" }
 ";
-        let read: Vec<_> =
-            dependencies(text).iter().map(|it| (it.name, it.line, it.from_workspace)).collect();
+        let read: Vec<_> = dependencies(text)
+            .iter()
+            .map(|dependency| (dependency.name, dependency.line, dependency.from_workspace))
+            .collect();
         assert_eq!(read, [("a", 2, true), ("b", 3, true), ("c", 4, false), ("d", 6, true), ("e", 9, false)]);
     }
 

@@ -1,4 +1,4 @@
-//! `cargo xtask tidy`: the house rules a machine can check.
+//! `cargo xtask tidy`: checks the house rules.
 //!
 //! Each rule is a pure function over text in a file of its own, with a test that plants the fault it must catch.
 
@@ -25,7 +25,7 @@ use crate::TaskOutcome;
 use crate::metadata::{self, Member};
 use crate::repo::{self, File};
 
-/// A broken rule: where, what is wrong, what would be right.
+/// A violation of a rule: its position, and what to do.
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Violation {
     path: String,
@@ -55,10 +55,12 @@ pub(crate) fn run(arguments: &[String]) -> Result<TaskOutcome> {
     Ok(if count == 0 { TaskOutcome::Passed } else { TaskOutcome::Failed })
 }
 
-/// Prints every violation on a line of its own and counts them.
+/// Prints every violation on one line, and returns their number.
 pub(crate) fn check_and_print(root: &Path) -> Result<usize> {
     let violations = check(&repo::files(root)?, &metadata::load(root)?.members);
-    violations.iter().for_each(|violation| println!("{violation}"));
+    for violation in &violations {
+        println!("{violation}");
+    }
     Ok(violations.len())
 }
 

@@ -1,4 +1,4 @@
-//! The pages every reader looks for first.
+//! Pages that the repository must have.
 
 use super::Violation;
 use crate::repo::File;
@@ -6,7 +6,7 @@ use crate::repo::File;
 const REQUIRED: [&str; 6] =
     ["ARCHITECTURE.md", "CHANGELOG.md", "CONTRIBUTING.md", "LICENSE-APACHE", "LICENSE-MIT", "README.md"];
 
-/// Names the ones that are missing or empty.
+/// Reports pages that are missing or empty.
 pub(crate) fn check(files: &[File]) -> Vec<Violation> {
     let present = |name: &str| files.iter().any(|file| file.path == name && !file.text.trim().is_empty());
     let missing = REQUIRED.into_iter().filter(|name| !present(name));

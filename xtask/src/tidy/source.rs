@@ -3,7 +3,7 @@
 //! This is a scanner and no parser: it knows comments (nested), strings (raw, byte, C), characters and lifetimes.
 //! Line numbers are kept.
 
-/// The same text, line for line, with every comment and every string or character literal replaced by blanks.
+/// Replaces every comment and every string or character literal by blanks, line for line.
 pub(crate) fn code_only(text: &str) -> String {
     let mut code = String::with_capacity(text.len());
     let mut rest = text;
@@ -21,7 +21,7 @@ pub(crate) fn code_only(text: &str) -> String {
     code
 }
 
-/// Where `word` stands in the code as a whole word: line numbers, from 1.
+/// Returns the lines, from 1, that contain `word` as a whole word.
 pub(crate) fn lines_with_word<'a>(code: &'a str, word: &'a str) -> impl Iterator<Item = usize> + 'a {
     let has_word = move |line: &str| line.match_indices(word).any(|(at, _)| is_word(line, at, word.len()));
     code.lines().enumerate().filter(move |(_, line)| has_word(line)).map(|(index, _)| index + 1)
@@ -37,7 +37,7 @@ fn continues_name(c: char) -> bool {
     c.is_alphanumeric() || c == '_'
 }
 
-/// How many bytes at the start of `rest` are a comment or a literal; 0 if none.
+/// Returns how many bytes at the start of `rest` are a comment or a literal.
 fn literal_or_comment_len(rest: &str, before: Option<char>) -> usize {
     if rest.starts_with("//") {
         return rest.find('\n').unwrap_or(rest.len());

@@ -1,4 +1,4 @@
-//! A type name exists once in the workspace, and is no metaphor: a reader who has met a name knows what it means.
+//! A type name exists once in the workspace, and is not a metaphor.
 
 use std::collections::BTreeMap;
 
@@ -36,7 +36,7 @@ const METAPHORS: [(&str, &str); 22] = [
     ("whereabouts", "state"),
 ];
 
-/// Looks at the names of types and modules in the sources of all crates.
+/// Checks the names of types and modules in the sources of all crates.
 pub(crate) fn check(files: &[File]) -> Vec<Violation> {
     let mut found = Vec::new();
     let mut defined: BTreeMap<String, Vec<(&str, usize)>> = BTreeMap::new();
@@ -66,7 +66,7 @@ fn is_source(path: &str) -> bool {
     path.ends_with(".rs") && path.contains("src/")
 }
 
-/// The name of the type or module that a line defines. Types within a trait or an impl are parts of these.
+/// Returns the name of the type or module that a line defines. Types within a trait or an impl do not count.
 fn defined_by(line: &str) -> Option<&str> {
     let code = line.trim_start();
     let item = match code.strip_prefix("pub") {

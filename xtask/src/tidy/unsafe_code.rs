@@ -1,15 +1,15 @@
-//! No `unsafe` outside the crates that talk to the system, and no crate without the workspace's lints.
+//! No `unsafe` outside the crates that call the system, and no crate without the workspace's lints.
 
 use super::{Violation, manifest, source};
 
-/// The crates whose job cannot be done without it.
+/// The crates that need unsafe code.
 const HOMES: [&str; 2] = ["crates/sys/", "crates/shm/"];
 
 fn is_home(path: &str) -> bool {
     HOMES.iter().any(|home| path.starts_with(home))
 }
 
-/// Looks for the keyword in code that has no comments and strings any more.
+/// Finds the keyword in code without comments and strings.
 pub(crate) fn check_source(path: &str, code: &str) -> Vec<Violation> {
     if is_home(path) {
         return Vec::new();
@@ -18,7 +18,7 @@ pub(crate) fn check_source(path: &str, code: &str) -> Vec<Violation> {
     source::lines_with_word(code, "unsafe").map(|line| Violation::new(path, line, message)).collect()
 }
 
-/// Wants `[lints] workspace = true`.
+/// Requires `[lints] workspace = true`.
 pub(crate) fn check_manifest(path: &str, text: &str) -> Option<Violation> {
     let entries = manifest::entries(text);
     let mut lints =

@@ -17,7 +17,7 @@ const NAMESPACE: &str = "bench";
 const MAX_VALUE: u64 = 1 << 60;
 /// A minute, an hour and a day.
 const WINDOWS_SECONDS: [u64; 3] = [60, 3_600, 86_400];
-/// How many counters it may keep for limits with variables. There are none.
+/// The maximum number of counters for limits with variables, which are not used here.
 const CACHE_SIZE: u64 = 1_000;
 const HOLD_AT_MOST: Duration = Duration::from_secs(30);
 
@@ -30,12 +30,11 @@ pub(crate) fn three_limits() -> Result<BenchOperation> {
     }))
 }
 
-/// `reserve`, then `commit_reservation` with a little less: its nearest to a lease that is settled.
+/// `reserve`, then `commit_reservation` with a little less: its equivalent of a settled lease.
 pub(crate) fn reserve_and_commit_three_limits() -> Result<BenchOperation> {
     let (limiter, namespace) = limiter();
     let context = Context::default();
-    let reserve =
-        reserved(&limiter, &namespace, &context).context("limitador refused a first reservation")?;
+    let reserve = reserved(&limiter, &namespace, &context).context("limitador denied a first reservation")?;
     commit(&limiter, &namespace, &context, &reserve).context("limitador lost a first reservation")?;
     Ok(each(move || {
         let id = reserved(&limiter, &namespace, &context);

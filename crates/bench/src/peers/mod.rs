@@ -1,6 +1,6 @@
-//! The other programs, each behind functions that set one side of a row up.
+//! The peers, each behind functions that set up one side of a row.
 //!
-//! Every limit is so large that no call is refused: the rows compare the price of being admitted.
+//! Every limit is so large that no call is denied: the rows compare the cost of an admission.
 
 pub(crate) mod governor;
 pub(crate) mod limitador;

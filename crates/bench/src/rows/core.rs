@@ -1,4 +1,4 @@
-//! The hot paths in memory, what keys take, and what waiting takes.
+//! The hot paths in memory, the memory of keys, and the cost of waiting.
 
 use super::BenchRow;
 use crate::comparison::{Contest, FEW};

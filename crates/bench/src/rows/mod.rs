@@ -1,4 +1,4 @@
-//! What is measured: one file per layer of the library, one entry per row.
+//! The rows: one file per layer of the library, one entry per row.
 
 mod batch;
 mod cli;
@@ -51,7 +51,7 @@ impl BenchRow {
     }
 }
 
-/// Every row there is, in the order of the table.
+/// Returns all rows, in the order of the table.
 pub(crate) fn all() -> Vec<BenchRow> {
     let mut rows = core::rows();
     rows.extend(limiter::rows());
@@ -100,14 +100,14 @@ mod tests {
     fn every_side_of_every_contest_admits_its_calls() {
         for row in all() {
             match &row {
-                BenchRow::Contest(it) => {
-                    for build in it.ours.iter().chain(it.peer.as_ref().map(|peer| &peer.side)) {
-                        assert_eq!(build().unwrap()(100), 100, "{}", it.name);
+                BenchRow::Contest(row) => {
+                    for build in row.ours.iter().chain(row.peer.as_ref().map(|peer| &peer.side)) {
+                        assert_eq!(build().unwrap()(100), 100, "{}", row.name);
                     }
                 }
-                BenchRow::SlowDown(it) => {
-                    for build in [it.ours, it.peer.side] {
-                        assert_eq!(build().unwrap()(100), 100, "{}", it.name);
+                BenchRow::SlowDown(row) => {
+                    for build in [row.ours, row.peer.side] {
+                        assert_eq!(build().unwrap()(100), 100, "{}", row.name);
                     }
                 }
                 _ => {}

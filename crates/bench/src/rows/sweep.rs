@@ -1,6 +1,6 @@
-//! Batches against many providers, on a clock that jumps.
+//! Batches against many providers, in simulated time.
 //!
-//! The value is the median of the time that a batch takes, compared with the best there is; what is not good stands beside it.
+//! The value is the median of the time that a batch takes, compared with the ideal; the details have the worst cases.
 
 use anyhow::Result;
 use tollgate_batch::simulator::sweep::{self, Family, SweepSpread};

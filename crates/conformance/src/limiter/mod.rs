@@ -89,6 +89,7 @@ macro_rules! limiter_suite {
         $crate::limiter_suite!(@of waiting, $open,
             waiters_are_admitted_in_order_at_their_exact_instants
             a_wait_that_cannot_fit_fails_at_once
+            a_wait_behind_others_that_cannot_fit_fails_at_once
             consume_overtakes_no_waiter
             a_wait_for_a_held_resource_can_succeed
             a_release_wakes_the_next_at_once

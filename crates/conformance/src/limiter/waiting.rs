@@ -103,6 +103,19 @@ pub fn a_wait_that_cannot_fit_fails_at_once(open: OpenBackend<'_>) {
     assert_eq!(fixture.limiter.waiting(), 0);
 }
 
+/// A demand that could not be met in time even at the head need not wait.
+pub fn a_wait_behind_others_that_cannot_fit_fails_at_once(open: OpenBackend<'_>) {
+    let fixture = LimiterFixture::new(open);
+    fixture.set(Level::System, [Limit::per_minute("rpm", 60)]);
+    fixture.spend("user", demand! { rpm: 60 });
+    let _first = wait_for(&fixture, "user", 5);
+    let wait = fixture.limiter.acquire("user", RESOURCE, demand! { rpm: 20 });
+    let error = wait.timeout(Duration::from_secs(19)).wait().expect_err("it is too late");
+    let LimiterError::TimedOut { status, waited } = error else { panic!("{error}") };
+    assert!(status.retry_after() >= Some(Duration::from_secs(20)), "{status}");
+    assert_eq!((waited, fixture.limiter.waiting()), (Duration::ZERO, 1));
+}
+
 /// A lease that consumes more is behind callers that wait.
 pub fn consume_overtakes_no_waiter(open: OpenBackend<'_>) {
     let fixture = LimiterFixture::new(open);

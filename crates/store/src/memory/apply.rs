@@ -1,4 +1,4 @@
-//! Applying a call: all steps under the locks of all their cells, or nothing.
+//! Transactions in memory: all steps are applied under the locks of all their cells, or none.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,8 +17,7 @@ use crate::{
     is_forgotten,
 };
 
-/// How often a call looks for its cells. It does so again only if one was forgotten between being found and being
-/// locked.
+/// How often a call looks up its cells. It does so again only if one was forgotten between the lookup and the lock.
 const LOOKUPS_MAX: usize = 100;
 
 /// The cells of a call while they are locked, in the order of its steps. A step may have none.
@@ -38,7 +37,7 @@ impl Memory {
             None => apply(),
             Some(id) => self.recent().once(id, self.clock.now(), apply),
         };
-        // Only now is no lock held any more, neither of a cell nor of the calls that are remembered.
+        // From here on no lock is held, neither of a cell nor of the remembered calls.
         self.follow_up(afters);
         if matches!(applied, Ok(TxnOutcome::Done(_))) {
             self.wait_queues.notify_freed(call);
@@ -46,7 +45,7 @@ impl Memory {
         applied
     }
 
-    /// Applies the call; one that comes to nothing leaves nothing behind, not even an empty bucket.
+    /// Applies the call; one that is denied or fails leaves nothing behind, not even an empty bucket.
     fn apply_or_leave_nothing(
         &self,
         call: &Transaction<'_>,
@@ -72,7 +71,7 @@ impl Memory {
         for _ in 0..LOOKUPS_MAX {
             let cells = call.steps.iter().map(|step| self.cell_for(step)).collect::<Result<Vec<_>, _>>()?;
             let order = lock_order(&cells);
-            // Before the cells and never after one, so that no two calls wait for each other.
+            // Before the cells and never after one, so that no two calls deadlock.
             let records = (!writes.is_empty()).then(|| self.records.lock(self.clock.now()));
             let mut locked: Vec<_> = cells.iter().map(|_| None).collect();
             for index in order {
@@ -101,7 +100,7 @@ impl Memory {
         Err(forgotten_too_fast().into())
     }
 
-    /// The cell of a step. Only what charges makes one: a refund or a renewal must create nothing.
+    /// Returns the cell of a step. Only a step that charges creates one: a refund or a renewal must not.
     fn cell_for(&self, step: &Step<'_>) -> Result<Option<Arc<BucketCell>>, StoreError> {
         if step.creates() {
             return self.cell(&step.place).map(Some);
@@ -112,7 +111,8 @@ impl Memory {
         }
     }
 
-    /// Whether a settlement counts though its cell is not there: that was dropped because it was idle, not forgotten.
+    /// Returns whether a settlement counts although its cell does not exist: it was dropped because it was idle, not
+    /// forgotten.
     fn outlives_cell(&self, step: &Step<'_>) -> bool {
         let BucketRef { namespace, key, .. } = step.place;
         match (&step.op, key.pair()) {
@@ -129,7 +129,7 @@ impl Memory {
         }
     }
 
-    /// Counts what the steps used. No lock is held: what is counted may have to be written down first.
+    /// Counts what the steps used. No lock is held: earlier sums may have to be written to the records first.
     fn count(&self, steps: &[Step<'_>], cells: &[Option<Arc<BucketCell>>], done: &[StepOutcome], now: Tick) {
         for ((step, cell), done) in steps.iter().zip(cells).zip(done) {
             let BucketRef { namespace, key, limits } = step.place;
@@ -151,7 +151,7 @@ fn forgotten_too_fast() -> StoreError {
     StoreError::Unavailable(Duration::ZERO, "its buckets are forgotten faster than they are found".into())
 }
 
-/// Returns in which order the cells are locked, so that no two calls wait for each other.
+/// Returns in which order the cells are locked, so that no two calls deadlock.
 fn lock_order(cells: &[Option<Arc<BucketCell>>]) -> Vec<usize> {
     let mut order: Vec<usize> = (0..cells.len()).filter(|index| cells[*index].is_some()).collect();
     order.sort_by_key(|index| cells[*index].as_ref().map(|cell| cell.lock_order()));

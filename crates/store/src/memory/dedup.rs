@@ -1,4 +1,4 @@
-//! What was applied lately, so that a call sent twice is applied once.
+//! Deduplication: calls that were applied recently, so that one that is sent again is not applied again.
 
 use std::collections::{HashMap, VecDeque};
 
@@ -10,7 +10,7 @@ use crate::{OpId, TxnOutcome};
 /// How many calls are remembered.
 const REMEMBERED_MAX: usize = 100_000;
 
-/// How long a call is remembered. A caller who has not asked again by then has given up.
+/// How long a call is remembered. A caller that has not retried by then has given up.
 const REMEMBERED_FOR: Span = Span::from_secs(600);
 
 #[derive(Default)]
@@ -28,10 +28,10 @@ impl Default for Dedup {
 }
 
 impl Dedup {
-    /// Applies the call, or says what came of it before.
+    /// Applies the call, or returns the outcome of an earlier call with the same id.
     ///
-    /// The lock is held while it is applied, so that two copies that come at once are applied once. A denial
-    /// changed nothing and is not remembered: asking again may well be admitted.
+    /// The lock is held while it is applied, so that of two copies that come at once only one is applied. A denial
+    /// changed nothing and is not remembered: a retry may be admitted.
     pub(crate) fn once<E>(
         &self,
         id: OpId,

@@ -1,4 +1,4 @@
-//! What a call would come to, with nothing changed.
+//! Evaluates takes without changing anything.
 
 use tollgate_core::{Bucket, Costs, Denial, Limits, Tick};
 
@@ -8,7 +8,7 @@ use crate::locked::LockedBucket;
 use crate::{BucketRef, Priority, Step};
 
 impl Memory {
-    /// How every take would fare, each by itself.
+    /// Returns the denial of every take, each evaluated by itself.
     pub(super) fn ask_each(&self, steps: &[Step<'_>]) -> Vec<Denial> {
         let now = self.clock.now();
         let ask = |(costs, place): (&Costs, &BucketRef<'_>)| match self.space(place.namespace).find(place.key)
@@ -20,7 +20,7 @@ impl Memory {
     }
 }
 
-/// The first take under limits that the bucket is past.
+/// Returns the index of the first take whose limits are older than those of its bucket.
 pub(super) fn stale(steps: &[Step<'_>], locked: &LockedBuckets<'_>) -> Option<usize> {
     let mut steps = steps.iter().zip(locked);
     steps.position(|(step, inner)| {
@@ -28,7 +28,7 @@ pub(super) fn stale(steps: &[Step<'_>], locked: &LockedBuckets<'_>) -> Option<us
     })
 }
 
-/// The denial of every take, if any take is denied; otherwise nothing.
+/// Returns the denial of every take, if any take is denied; otherwise nothing.
 pub(super) fn denials(steps: &[Step<'_>], locked: &LockedBuckets<'_>, now: Tick) -> Vec<Denial> {
     let takes = || {
         steps.iter().zip(locked).filter_map(|(step, inner)| Some((step.takes()?, step, inner.as_deref()?)))
@@ -44,7 +44,7 @@ pub(super) fn denials(steps: &[Step<'_>], locked: &LockedBuckets<'_>, now: Tick)
     takes().map(|(costs, step, inner)| denial(inner, step.place.limits, now, costs)).collect()
 }
 
-/// How a take stands, with those who wait ahead of it. `costs` are counted in `limits`.
+/// Returns the denial of a take, behind the waiters ahead of it. `costs` are counted in `limits`.
 fn denial(inner: &LockedBucket, counted_in: &Limits, now: Tick, costs: &Costs) -> Denial {
     under(inner, counted_in, now, |bucket, limits| {
         let moved = (!limits.same_layout(counted_in)).then(|| costs.remapped(counted_in, limits));
@@ -57,7 +57,8 @@ fn denial(inner: &LockedBucket, counted_in: &Limits, now: Tick, costs: &Costs) -
     })
 }
 
-/// Asks the bucket as it would be under `limits`, without changing it; under those in force if they are later.
+/// Calls `ask` with the bucket as it would be under `limits`, or under those in force if they are later. Changes
+/// nothing.
 pub(super) fn under<R>(
     inner: &LockedBucket,
     limits: &Limits,

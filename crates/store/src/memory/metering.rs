@@ -14,13 +14,13 @@ use crate::sync::{Mutex, MutexGuard};
 use crate::usage::Sums;
 use crate::{Activity, BucketCell, Clock, Key, Scope, StoreError};
 
-/// How many places are looked at for each new tally. Two keep pace with any growth.
+/// How many slots of the table are checked for each new tally. Two keep pace with any growth.
 const SWEPT_PER_INSERT: usize = 2;
 
-/// How many are looked at once there are more tallies than the namespace may have keys.
+/// How many are checked once there are more tallies than the namespace may have keys.
 const SWEPT_WHEN_FULL: usize = 16;
 
-/// The cell and the tally of a key, as far as they are there.
+/// The cell and the tally of a key, if they exist.
 type CellAndTally = (Option<Arc<BucketCell>>, Option<Arc<Tally>>);
 
 impl NamespaceTable {
@@ -29,19 +29,20 @@ impl NamespaceTable {
         self.tally_if(cell.key(), limits, at, || !cell.is_gone())
     }
 
-    /// The tally of a bucket that may have been dropped because it was full; `None` in a closed namespace.
+    /// Returns the tally of a bucket that may have been dropped because it was full; `None` in a closed namespace.
     pub(super) fn tally_without_cell(&self, key: &Key, limits: &Limits, at: Tick) -> Option<Arc<Tally>> {
         self.tally_if(key, limits, at, || !self.closed.load(Ordering::Relaxed))
     }
 
-    /// The tally of a key, if there is one.
+    /// Returns the tally of a key, if there is one.
     pub(super) fn find_tally(&self, key: &Key) -> Option<Arc<Tally>> {
         let hash = self.hash(key.as_bytes());
         self.tallies(hash).lock().find(hash, key.as_bytes()).cloned()
     }
 
-    /// `is_wanted` is asked with the cells of the shard locked, so that what it says stays true until the tally is
-    /// there: forgetting takes the cell and the tally together.
+    /// Returns the tally of a key, made if it does not exist; `None` if `is_wanted` returns false. That is called with
+    /// the cells of the shard locked, so that the answer stays true until the tally exists: forgetting takes the cell
+    /// and the tally together.
     fn tally_if(
         &self,
         key: &Key,
@@ -73,7 +74,7 @@ impl NamespaceTable {
         tallies.sweep(steps, which, now, |key| self.hash(key))
     }
 
-    /// Writes down what was counted in earlier hours, and drops the tallies that no caller has.
+    /// Writes what was counted in earlier hours to the records, and drops the tallies that no caller has.
     pub(super) fn sweep_all_tallies(&self, now: Tick) {
         for shard in self.all_tallies() {
             let sweep = || {
@@ -86,7 +87,7 @@ impl NamespaceTable {
         }
     }
 
-    /// Writes down all that was counted in a scope.
+    /// Writes all that was counted in a scope to the records.
     pub(super) fn write_usage(&self, scope: Scope<'_>) {
         for shard in &self.all_tallies()[self.shards_of(scope)] {
             let found: Vec<_> =
@@ -95,7 +96,7 @@ impl NamespaceTable {
         }
     }
 
-    /// What is in use in one shard of cells and tallies, and what is counted there that is not written down.
+    /// Returns what is in use in one shard of cells and tallies, and what was counted there that is in no record yet.
     pub(super) fn activity(
         &self,
         clock: &Clock,

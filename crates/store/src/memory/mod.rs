@@ -30,14 +30,14 @@ pub use tally::Tally;
 
 /// Buckets in the memory of this process: the default, and the fastest.
 ///
-/// Each namespace has its own table and its own bound on keys, so that one tenant cannot push out another. A
-/// bucket that equals a fresh one says nothing and is swept out a little at a time as keys come in; one that
-/// says something is never dropped, because that would admit too much.
+/// Each namespace has its own table and its own bound on keys, so that one tenant cannot push out another. A bucket
+/// that equals a fresh one is redundant, and each new key drops a few of those; any other bucket is never dropped,
+/// because that would admit too much.
 pub struct Memory {
     clock: Clock,
     keys_max: usize,
     usage_retention: UsageRetention,
-    /// A process that was forked off has its own. A call that its parent remembers is not one of its own.
+    /// A forked process has its own. A call that its parent remembers is not one of its calls.
     spaces: PerProcess<Mutex<NamespaceTables>>,
     recent: PerProcess<Dedup>,
     records: Arc<RecordTable>,
@@ -47,7 +47,7 @@ pub struct Memory {
 
 type NamespaceTables = HashMap<Box<str>, Arc<NamespaceTable>>;
 
-/// What is to be done for each cell once no lock is held.
+/// The wakeups of each cell, to be done once no lock is held.
 type Afters = Vec<(Arc<BucketCell>, Wakeups)>;
 
 /// Settings of a [`Memory`].
@@ -60,22 +60,22 @@ pub struct MemoryBuilder {
 }
 
 impl MemoryBuilder {
-    /// The clock; the system's unless it says otherwise.
+    /// Sets the clock; the clock of the system by default.
     pub fn clock(self, clock: Clock) -> MemoryBuilder {
         MemoryBuilder { clock, ..self }
     }
 
-    /// How many keys a namespace may have in use. By default [`NamespaceTable::KEYS_MAX`].
+    /// Sets how many keys a namespace may have in use; [`NamespaceTable::KEYS_MAX`] by default.
     pub fn keys_max(self, keys_max: usize) -> MemoryBuilder {
         MemoryBuilder { keys_max, ..self }
     }
 
-    /// How long records of usage are kept; as [`UsageRetention::default`] unless it says otherwise.
+    /// Sets how long records of usage are kept; [`UsageRetention::default`] by default.
     pub fn usage_retention(self, usage_retention: UsageRetention) -> MemoryBuilder {
         MemoryBuilder { usage_retention, ..self }
     }
 
-    /// The store.
+    /// Makes the store.
     pub fn build(self) -> Memory {
         let MemoryBuilder { clock, keys_max, usage_retention } = self;
         Memory {
@@ -98,7 +98,7 @@ impl Default for Memory {
 }
 
 impl Memory {
-    /// Settings to start from.
+    /// Returns settings to start from.
     pub fn builder() -> MemoryBuilder {
         MemoryBuilder {
             clock: Clock::system(),
@@ -107,7 +107,8 @@ impl Memory {
         }
     }
 
-    /// The namespaces, as this process has them. Those of its parent are copied unless a thread had them locked.
+    /// Returns the namespaces, as this process has them. Those of its parent are copied unless a thread had them
+    /// locked.
     fn spaces(&self) -> &Mutex<NamespaceTables> {
         self.spaces.get_or(generation().into(), |parent| {
             Mutex::new(parent.try_lock().map(|spaces| spaces.clone()).unwrap_or_default())
@@ -118,7 +119,7 @@ impl Memory {
         self.recent.get(generation().into())
     }
 
-    /// The buckets of a namespace. Keeping it saves looking it up.
+    /// Returns the buckets of a namespace. A caller that keeps them saves a lookup.
     pub fn space(&self, namespace: &str) -> Arc<NamespaceTable> {
         let mut spaces = self.spaces().lock();
         if let Some(space) = spaces.get(namespace) {
@@ -130,7 +131,7 @@ impl Memory {
         space
     }
 
-    /// The cell of a bucket, which stays in place for as long as a caller has it.
+    /// Returns the cell of a bucket, which stays in place for as long as a caller has it.
     ///
     /// # Errors
     ///
@@ -146,7 +147,7 @@ impl Memory {
 }
 
 impl NamespaceTable {
-    /// Takes `costs` of the bucket at `parts` now, or says why not. The fastest way in for many keys.
+    /// Takes `costs` of the bucket at `parts` now, or returns why not. The fastest way in for many keys.
     ///
     /// The limits come with the call. Limits of other names that came with other calls keep what was used of them.
     ///
@@ -171,7 +172,7 @@ impl NamespaceTable {
                     return (inner.try_take(now, costs, None, priority), None);
                 }
                 let costs = inner.join(now, limits, costs);
-                // Under other limits those who wait may pass, and they come first.
+                // Under other limits waiters may pass, and they come first.
                 let after = inner.side.is_some().then(|| Box::new((Arc::clone(cell), inner.serve(now))));
                 (inner.try_take(now, &costs, None, priority), after)
             })

@@ -17,20 +17,20 @@ use crate::{BucketCell, Key, PerProcess, StoreError, generation};
 #[cfg(not(loom))]
 use foldhash::fast::RandomState as Hasher;
 
-/// loom wants one run of a model to be like the next.
+/// loom needs all runs of a model to be alike.
 #[cfg(loom)]
 use foldhash::fast::FixedState as Hasher;
 
 /// Shards are a power of two, so that a few bits of the hash choose one.
 pub(super) const SHARDS: usize = 64;
 
-/// How many places are looked at for each new key. Two keep pace with any growth.
+/// How many slots of the table are checked for each new key. Two keep pace with any growth.
 const SWEPT_PER_INSERT: usize = 2;
 
-/// How many places of its shard a new key may look through for an idle one, once the namespace is full.
+/// How many slots of its shard a new key may check for an idle one, once the namespace is full.
 const SWEPT_WHEN_FULL: usize = 1_024;
 
-/// How many places of every other shard it may look through after that.
+/// How many slots of every other shard it may check after that.
 const SWEPT_ELSEWHERE: usize = 16;
 
 /// The buckets of one namespace.
@@ -40,18 +40,18 @@ pub struct NamespaceTable {
     pub(super) keys: AtomicUsize,
     hasher: Hasher,
     tables: PerProcess<Box<[Mutex<CellTable>]>>,
-    /// What is counted of metered buckets, in shards of the same keys. A thread that wants both locks the cells first.
+    /// The tallies of metered buckets, in shards of the same keys. A thread that needs both locks the cells first.
     counted: PerProcess<Box<[Mutex<Tallies>]>>,
-    /// Where it is written down.
+    /// The records that tallies are written to.
     pub(super) records: Arc<RecordTable>,
-    /// How long it is kept there.
+    /// How long records of usage are kept.
     pub(super) usage_retention: UsageRetention,
-    /// No cell is made any more. Set for good, and read under the lock of a shard.
+    /// Whether no cell is made any more. Never reset, and read under the lock of a shard.
     pub(super) closed: AtomicBool,
 }
 
 impl NamespaceTable {
-    /// How many keys a namespace may have in use unless its store says otherwise.
+    /// How many keys a namespace may have in use by default.
     pub const KEYS_MAX: usize = 100_000_000;
 
     pub(crate) fn new(
@@ -73,12 +73,12 @@ impl NamespaceTable {
         }
     }
 
-    /// How many keys are kept.
+    /// Returns how many keys the namespace has.
     pub fn len(&self) -> usize {
         self.keys.load(Ordering::Relaxed)
     }
 
-    /// Whether no key is kept.
+    /// Returns whether the namespace has no keys.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
@@ -93,18 +93,18 @@ impl NamespaceTable {
         self.with(key.as_bytes(), limits, now, Arc::clone)
     }
 
-    /// The cell of a key, if there is one.
+    /// Returns the cell of a key, if there is one.
     pub fn find(&self, key: &Key) -> Option<Arc<BucketCell>> {
         let hash = self.hash(key.as_bytes());
         self.shard(hash).lock().find(hash, key.as_bytes()).cloned()
     }
 
-    /// Whether a cell that something was taken from at `taken` may have been dropped since.
+    /// Returns whether a cell that was taken from at `taken` may have been dropped since.
     pub(super) fn may_have_dropped(&self, key: &Key, taken: Tick) -> bool {
         self.shard(self.hash(key.as_bytes())).lock().fresh_as_of() >= taken
     }
 
-    /// Drops a cell that was made for a call that came to nothing, if no other caller has found it since.
+    /// Drops a cell that was made for a call that was denied or failed, if no other caller has found it since.
     pub(crate) fn drop_unused(&self, key: &Key, now: Tick) {
         let hash = self.hash(key.as_bytes());
         let forgotten = self.shard(hash).lock().drop_unused(hash, key.as_bytes(), now);
@@ -173,9 +173,9 @@ impl NamespaceTable {
         Ok(())
     }
 
-    /// Counts a new key, and answers whether there is room for it.
+    /// Counts a new key, and returns whether there is room for it.
     ///
-    /// It stays counted while room is looked for, so that no other caller takes what is swept for it.
+    /// It stays counted while the sweep looks for room, so that no other caller takes that room.
     #[cold]
     fn make_room(&self, table: &mut CellTable, now: Tick) -> bool {
         let is_full = self.keys.fetch_add(1, Ordering::Relaxed) >= self.keys_max;
@@ -195,7 +195,7 @@ impl NamespaceTable {
         Err(StoreError::NamespaceFull { namespace: self.namespace.to_string(), keys_max: self.keys_max })
     }
 
-    /// Looks through the next places of a table, and answers whether any key was dropped.
+    /// Sweeps the next slots of a table, and returns whether any key was dropped.
     fn sweep_table(&self, table: &mut CellTable, steps: usize, now: Tick) -> bool {
         let swept = table.sweep(steps, now, |key| self.hash(key));
         self.keys.fetch_sub(swept, Ordering::Relaxed);
@@ -212,18 +212,18 @@ impl NamespaceTable {
         &self.shards()[shard_of(hash)]
     }
 
-    /// The cells by key, as this process has them.
+    /// Returns the cells by key, as this process has them.
     #[inline]
     pub(super) fn shards(&self) -> &[Mutex<CellTable>] {
         self.tables.get_or(generation().into(), |parent| self.of_a_fork(parent))
     }
 
-    /// The tallies by key. A process that was forked off begins to count: what was counted before is its parent's.
+    /// Returns the tallies by key. A forked process starts with none: what was counted before belongs to its parent.
     pub(super) fn all_tallies(&self) -> &[Mutex<Tallies>] {
         self.counted.get_or(generation().into(), |_| no_tallies())
     }
 
-    /// What a process that was forked off has of the cells of its parent. A shard that a thread of the parent had locked at
+    /// Returns the cells of a forked process, copied from its parent. A shard that a thread of the parent had locked at
     /// that instant is lost: its buckets begin as fresh ones.
     fn of_a_fork(&self, parent: &[Mutex<CellTable>]) -> Box<[Mutex<CellTable>]> {
         let of_a_fork = |shard: &Mutex<CellTable>| match shard.try_lock() {
@@ -244,8 +244,8 @@ fn no_tallies() -> Box<[Mutex<Tallies>]> {
     (0..SHARDS).map(|_| Mutex::new(Tallies::default())).collect()
 }
 
-/// The table takes the low bits of the hash for the place and the top seven for the tag, so the shard is chosen by
-/// bits in between.
+/// Returns the shard of a hash. The table uses the low bits of the hash for the slot and the top seven for the tag, so
+/// bits in between choose the shard.
 #[inline]
 pub(super) fn shard_of(hash: u64) -> usize {
     (hash >> 40) as usize % SHARDS

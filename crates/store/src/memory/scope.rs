@@ -1,4 +1,4 @@
-//! Looking at and forgetting many buckets of a namespace at once.
+//! Lists and forgets many buckets of a namespace.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -13,7 +13,7 @@ use crate::records::{Cursor, PAGE_MAX, Page};
 use crate::{BucketCell, BucketStatus, Clock, FORGET_MAX, Key, Scope, StoreError, forgotten_write};
 
 impl Scope<'_> {
-    /// Whether the bucket of a key is one of them. A key that is no pair is of no entity and of no resource.
+    /// Returns whether the bucket of a key is in the scope. A key that is not a pair has no entity and no resource.
     pub(super) fn has_key(&self, key: &Key) -> bool {
         match key.pair() {
             Some((entity, resource)) => self.has(entity, resource),
@@ -23,22 +23,22 @@ impl Scope<'_> {
 }
 
 impl NamespaceTable {
-    /// Makes no cell any more.
+    /// Closes the namespace: no cell is made any more.
     pub(super) fn close(&self) {
         self.closed.store(true, Ordering::Relaxed);
-        // A thread that had a shard locked before this may not have seen it, so this waits for it.
+        // A thread that had a shard locked before this may not have seen the flag, so this waits for it.
         self.shards().iter().for_each(|shard| drop(shard.lock()));
         self.records.wait_for_writer();
     }
 
-    /// Whether no cell is made any more.
+    /// Returns whether no cell is made any more.
     pub(super) fn is_closed(&self) -> bool {
         self.closed.load(Ordering::Relaxed)
     }
 
-    /// Forgets the buckets of a scope and what was counted of them, at most [`FORGET_MAX`], and says how many.
+    /// Forgets the buckets of a scope and what was counted of them, at most [`FORGET_MAX`], and returns how many.
     pub(super) fn forget(&self, scope: Scope<'_>, now: Tick, afters: &mut Afters) -> usize {
-        // First, so that who finds no cell finds the mark. In a closed namespace nothing is settled anyway.
+        // First, so that a caller that finds no cell finds the mark. In a closed namespace nothing is settled any more.
         self.records.write_unless(&self.closed, &[forgotten_write(&self.namespace, scope, now)]);
         let mut forgotten = 0;
         for index in self.shards_of(scope) {
@@ -64,7 +64,7 @@ impl NamespaceTable {
         forgotten
     }
 
-    /// How the buckets of a scope stand, in the order of their keys.
+    /// Returns the status of the buckets of a scope, in the order of their keys.
     pub(super) fn buckets(
         &self,
         clock: &Clock,
@@ -88,7 +88,7 @@ impl NamespaceTable {
         Ok(Page { items: found.into_iter().map(status).collect(), next: last.filter(|_| more) })
     }
 
-    /// The shards that may have something of a scope.
+    /// Returns the shards that may have buckets of a scope.
     pub(super) fn shards_of(&self, scope: Scope<'_>) -> Range<usize> {
         match scope {
             Scope::Bucket(entity, resource) => {
@@ -99,7 +99,7 @@ impl NamespaceTable {
         }
     }
 
-    /// The first `most` cells of a scope behind `after`. Looks at all, and keeps no more than it answers.
+    /// Returns the first `most` cells of a scope behind `after`. Visits all cells, and keeps no more than it returns.
     fn first_cells(
         &self,
         scope: Scope<'_>,

@@ -1,4 +1,4 @@
-//! Memory as a store of buckets, and of buckets beside records.
+//! `Store` and `Backend` for the memory store.
 
 use std::sync::atomic::Ordering;
 
@@ -46,9 +46,9 @@ impl Store for Memory {
         drop(self.apply_once(call, &[]));
     }
 
-    fn hand_over_and_tell(&self, call: &Transaction<'_>, told: OutcomeCallback) {
+    fn hand_over_and_tell(&self, call: &Transaction<'_>, callback: OutcomeCallback) {
         if let Ok(applied) = self.apply_once(call, &[]) {
-            told(&applied);
+            callback(&applied);
         }
     }
 
@@ -79,7 +79,7 @@ impl Backend for Memory {
     fn forget<'a>(&'a self, namespace: &'a str, scope: Scope<'a>) -> Reply<'a, Result<usize, StoreError>> {
         let mut afters = Afters::new();
         let forgotten = self.space(namespace).forget(scope, self.clock.now(), &mut afters);
-        // A caller that waits for a bucket that is gone has to find that out.
+        // A waiter for a forgotten bucket has to be notified.
         let keys: Vec<Key> = afters.iter().map(|(cell, _)| cell.key().clone()).collect();
         self.follow_up(afters);
         keys.iter().for_each(|key| self.wait_queues.notify(&Freed::all(namespace, key)));

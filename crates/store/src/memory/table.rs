@@ -10,10 +10,10 @@ use crate::{BucketCell, Key};
 #[derive(Default)]
 pub(crate) struct CellTable {
     cells: HashTable<Arc<BucketCell>>,
-    /// Where the next sweep goes on.
-    hand: usize,
-    /// When a bucket was last dropped. New ones are as of then: should the clock have gone back since, they
-    /// must not earn again what the dropped one had earned.
+    /// The slot at which the next sweep goes on.
+    cursor: usize,
+    /// When a bucket was last dropped. New ones have that stamp: should the clock have gone back since, they must not
+    /// earn again what the dropped one had earned.
     dropped_at: Tick,
 }
 
@@ -27,8 +27,7 @@ impl CellTable {
         self.cells.insert_unique(hash, cell, |cell| hash_of(cell.key().as_bytes()));
     }
 
-    /// The table as a process has it that was forked off, without the cells that a thread of the parent had locked at that
-    /// instant.
+    /// Returns the table of a forked process, without the cells that a thread of the parent had locked at the fork.
     pub(crate) fn of_a_fork(&self, hash_of: impl Fn(&[u8]) -> u64) -> CellTable {
         let mut table = CellTable { dropped_at: self.dropped_at, ..CellTable::default() };
         for cell in self.cells.iter().filter_map(|cell| cell.of_a_fork()) {
@@ -37,20 +36,20 @@ impl CellTable {
         table
     }
 
-    /// Drops one cell if no caller has it and it says nothing.
+    /// Drops one cell if no caller has it and it equals a fresh one.
     pub(crate) fn drop_unused(&mut self, hash: u64, key: &[u8], now: Tick) -> bool {
         let entry = self.cells.find_entry(hash, |cell| cell.key().as_bytes() == key);
         let entry = entry.ok().filter(|entry| is_forgettable(entry.get(), now));
         entry.map(|entry| entry.remove()).is_some()
     }
 
-    /// Looks at the next `steps` places and drops the cells that no caller has and that say nothing.
+    /// Sweeps the next `steps` slots: drops the cells that no caller has and that equal fresh ones.
     pub(crate) fn sweep(&mut self, steps: usize, now: Tick, hash_of: impl Fn(&[u8]) -> u64) -> usize {
         let before = self.cells.len();
         for _ in 0..steps.min(self.cells.num_buckets()) {
-            self.hand = (self.hand + 1) % self.cells.num_buckets();
-            if self.cells.get_bucket(self.hand).is_some_and(|cell| is_forgettable(cell, now))
-                && let Ok(entry) = self.cells.get_bucket_entry(self.hand)
+            self.cursor = (self.cursor + 1) % self.cells.num_buckets();
+            if self.cells.get_bucket(self.cursor).is_some_and(|cell| is_forgettable(cell, now))
+                && let Ok(entry) = self.cells.get_bucket_entry(self.cursor)
             {
                 entry.remove();
                 self.dropped_at = self.dropped_at.max(now);
@@ -60,7 +59,7 @@ impl CellTable {
         before - self.cells.len()
     }
 
-    /// Takes out at most `most` cells that `is_wanted` names, whatever they say.
+    /// Removes at most `most` cells for which `is_wanted` returns true, whatever their state.
     pub(crate) fn remove(
         &mut self,
         most: usize,
@@ -86,18 +85,18 @@ impl CellTable {
         }
     }
 
-    /// When a new bucket is as of.
+    /// Returns the stamp of a new bucket.
     pub(crate) fn fresh_as_of(&self) -> Tick {
         self.dropped_at
     }
 
-    /// How many places there are to look at.
+    /// Returns how many slots the table has.
     pub(crate) fn places(&self) -> usize {
         self.cells.num_buckets()
     }
 }
 
-/// Whether only the table has the cell, and it equals a fresh one.
+/// Returns whether only the table has the cell, and it equals a fresh one.
 ///
 /// Handles are only ever given out under the lock of the shard, so a cell that only the table has stays alone
 /// for as long as that lock is held.

@@ -11,8 +11,8 @@ use crate::Key;
 #[derive(Default)]
 pub(crate) struct Tallies {
     tallies: HashTable<Arc<Tally>>,
-    /// Where the next sweep goes on.
-    hand: usize,
+    /// The slot at which the next sweep goes on.
+    cursor: usize,
 }
 
 /// Which tallies a sweep drops.
@@ -29,7 +29,7 @@ impl Tallies {
         self.tallies.len()
     }
 
-    /// How many places there are to look at.
+    /// Returns how many slots the table has.
     pub(crate) fn places(&self) -> usize {
         self.tallies.num_buckets()
     }
@@ -47,7 +47,7 @@ impl Tallies {
         entry.ok().map(|entry| entry.remove().0)
     }
 
-    /// Takes out at most `most` tallies that `is_wanted` names.
+    /// Removes at most `most` tallies for which `is_wanted` returns true.
     pub(crate) fn remove_if(&mut self, most: usize, is_wanted: impl Fn(&Key) -> bool) -> Vec<Arc<Tally>> {
         self.tallies.extract_if(|tally| is_wanted(tally.key())).take(most).collect()
     }
@@ -56,7 +56,7 @@ impl Tallies {
         self.tallies.iter()
     }
 
-    /// Looks at the next `steps` places. Drops what is written down already, and answers what has yet to be: writing
+    /// Sweeps the next `steps` slots. Drops tallies that are written already, and returns those that are not: writing
     /// takes too long to do it with the table locked.
     pub(crate) fn sweep(
         &mut self,
@@ -67,9 +67,9 @@ impl Tallies {
     ) -> Vec<Arc<Tally>> {
         let mut unwritten = Vec::new();
         for _ in 0..steps.min(self.tallies.num_buckets()) {
-            self.hand = (self.hand + 1) % self.tallies.num_buckets();
+            self.cursor = (self.cursor + 1) % self.tallies.num_buckets();
             // Handles are only given out under the lock of the shard, so one that only the table has stays alone.
-            let unused = self.tallies.get_bucket(self.hand).filter(|tally| Arc::strong_count(tally) == 1);
+            let unused = self.tallies.get_bucket(self.cursor).filter(|tally| Arc::strong_count(tally) == 1);
             let Some(tally) = unused else { continue };
             let (is_old, is_unwritten) = tally.is_old(now);
             if !is_old && which == TallySweep::Old {
@@ -77,7 +77,7 @@ impl Tallies {
             }
             if is_unwritten {
                 unwritten.push(Arc::clone(tally));
-            } else if let Ok(entry) = self.tallies.get_bucket_entry(self.hand) {
+            } else if let Ok(entry) = self.tallies.get_bucket_entry(self.cursor) {
                 entry.remove();
             }
         }

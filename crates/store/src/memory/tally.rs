@@ -1,4 +1,4 @@
-//! Counting what is used of a bucket, beside it.
+//! Tallies: the usage of a bucket, counted beside its cell.
 
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ use crate::{Key, LocalBucket};
 /// Apart from the cell, because most cells are not metered and stay small.
 pub struct Tally {
     key: Key,
-    /// Nothing once the bucket was forgotten: what is counted after that belongs to no bucket.
+    /// `None` once the bucket was forgotten: what is counted after that belongs to no bucket.
     sums: Mutex<Option<Sums>>,
 }
 
@@ -40,15 +40,15 @@ impl Tally {
         let mut sums = self.sums.lock();
         let Some(sums) = &mut *sums else { return };
         if !sums.covers(limits, at, caller) {
-            self.turn(sums, space, limits, at, caller);
+            self.roll_over(sums, space, limits, at, caller);
         }
         add(sums);
     }
 
-    /// Makes the sums those of another hour, of other limits or of other callers. What they were goes to the records
-    /// before the lock is free: a caller that asks for usage finds it here or there.
+    /// Starts sums of another hour, of other limits or of other callers. The sums before go to the records before the
+    /// lock is free: a caller that reads usage finds them in one of the two.
     #[cold]
-    fn turn(&self, sums: &mut Sums, space: &NamespaceTable, limits: &Limits, at: Tick, caller: Caller) {
+    fn roll_over(&self, sums: &mut Sums, space: &NamespaceTable, limits: &Limits, at: Tick, caller: Caller) {
         if !sums.adopt(limits, at, caller) {
             let before = sums.turned(limits, at, caller);
             space.write_sums(&self.key, &before);
@@ -61,7 +61,7 @@ impl Tally {
         self.count(space, at, limits, used.caller(), |sums| used.add(sums));
     }
 
-    /// Writes down what was counted.
+    /// Writes what was counted to the records.
     pub(super) fn flush(&self, space: &NamespaceTable) {
         if let Some(sums) = &mut *self.sums.lock() {
             space.write_sums(&self.key, sums);
@@ -69,34 +69,34 @@ impl Tally {
         }
     }
 
-    /// A record of usage of the bucket with what was counted added, as of one instant.
+    /// Returns a record of usage of the bucket with what was counted added, as of one instant.
     pub(super) fn added_to(
         &self,
         key: &ItemKey,
-        kept: &UsageRetention,
+        retention: &UsageRetention,
         read: impl FnOnce() -> Option<Item>,
     ) -> Option<Item> {
-        // Still locked while the record is read: what is counted goes from here to there under this lock.
+        // Still locked while the record is read: sums move to the records under this lock.
         let sums = self.sums.lock();
         let there = read();
         match &*sums {
-            Some(sums) => sums.added_to(key, there, kept),
+            Some(sums) => sums.added_to(key, there, retention),
             None => there,
         }
     }
 
-    /// The hour that was counted and how many takes there were, if there is anything to write down.
+    /// Returns the hour that was counted and how many takes there were, if there is anything to write.
     pub(super) fn unwritten(&self) -> Option<(Tick, u64)> {
         let sums = self.sums.lock();
         sums.as_ref().filter(|sums| !sums.is_empty()).map(|sums| (sums.starts(), sums.events().into()))
     }
 
-    /// Forgets what was counted and whatever is yet to be.
+    /// Forgets what was counted, and counts nothing from now on.
     pub(super) fn go(&self) {
         *self.sums.lock() = None;
     }
 
-    /// Whether it is of an earlier hour than that of `now`, and whether it has anything to write down.
+    /// Returns whether it is of an earlier hour than that of `now`, and whether it has anything to write.
     pub(super) fn is_old(&self, now: Tick) -> (bool, bool) {
         let sums = self.sums.lock();
         let is_old = sums.as_ref().is_none_or(|sums| !sums.is_of_hour(now));

@@ -67,7 +67,7 @@ struct LimiterShared {
     catalog: Catalog,
     /// The namespace is the id of the catalog's, which is what buckets are kept under.
     store: StoreClient,
-    /// The clock of the store, at hand for the fast path.
+    /// The clock of the store. The fast path reads it without a call through the backend.
     clock: Clock,
     /// A process that was forked off finds its own: the buckets of its parent are not its own.
     routes: PerProcess<route::Routes>,

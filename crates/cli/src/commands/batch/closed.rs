@@ -1,4 +1,4 @@
-//! Accounts that were closed for good while a batch ran.
+//! Accounts that were closed permanently while a batch ran.
 
 use std::sync::{Arc, Mutex, PoisonError};
 

@@ -1,7 +1,7 @@
 //! List prices of common models, for runs that are given no others.
 //!
 //! They are those of the standard tier for short prompts, without discounts for cached input. Each group has the date of the
-//! list that it was taken from: a page of the provider where a dated copy was at hand, a public list that quotes it otherwise.
+//! list that it was taken from: a dated copy of the provider's page if there was one, a public list that quotes it otherwise.
 //! Prices change without notice, so the dates of those that were used are reported wherever a cost is.
 
 use super::price::Prices;

@@ -38,7 +38,7 @@ pub(super) enum SimWaitPolicy {
     Waits(Option<Span>),
 }
 
-/// A replay under way.
+/// A running replay.
 pub(super) struct Replay {
     limiter: Limiter,
     clock: ManualClock,

@@ -32,8 +32,8 @@ pub(crate) struct LockedRecords<'a> {
 }
 
 impl RecordTable {
-    /// The records, as this process has them. Those of its parent are copied; if a thread had them locked at the instant of the
-    /// fork there are none, and a limiter says that its namespace is gone.
+    /// Returns the records, as this process has them. Those of its parent are copied; if a thread had them locked at
+    /// the fork there are none, and a limiter reports that its namespace is gone.
     fn rows(&self) -> &Mutex<Rows> {
         self.rows.get_or(generation().into(), |parent| {
             Mutex::new(parent.try_lock().map(|rows| rows.clone()).unwrap_or_default())
@@ -46,12 +46,13 @@ impl RecordTable {
         LockedRecords { rows, revision: &self.revision }
     }
 
-    /// Makes writes that no cache has to be notified of, because they are about usage.
+    /// Makes writes of usage, which do not invalidate caches.
     pub(crate) fn write_usage(&self, writes: &[Write]) {
         self.rows().lock().make(writes);
     }
 
-    /// Writes records of a namespace, unless it is closed by then: what is written before it is closed, a purge finds.
+    /// Writes records of a namespace, unless it is closed by then: a purge finds what is written before the namespace
+    /// is closed.
     pub(crate) fn write_unless(&self, is_closed: &AtomicBool, writes: &[Write]) {
         let mut rows = self.rows().lock();
         if !is_closed.load(Ordering::Relaxed) {
@@ -66,12 +67,12 @@ impl RecordTable {
 }
 
 impl LockedRecords<'_> {
-    /// The record at a key, if it is there and has not expired.
+    /// Returns the record at a key, if it exists and has not expired.
     pub(crate) fn get(&self, key: &ItemKey) -> Option<Item> {
         self.rows.get(key)
     }
 
-    /// The error of the first write whose test fails.
+    /// Returns the error of the first write whose test fails.
     pub(crate) fn test(&self, writes: &[Write]) -> Result<(), RecordsError> {
         self.rows.failing(writes).map_or(Ok(()), |index| Err(RecordsError::Failed(index)))
     }
@@ -93,7 +94,7 @@ impl Memory {
         Ok(())
     }
 
-    /// The records of usage at these keys, each with what its tally has counted.
+    /// Returns the records of usage at these keys, each with what its tally has counted.
     pub(super) fn usage_records(&self, keys: &[ItemKey]) -> Vec<Option<Item>> {
         let read = |key: &ItemKey| self.records.lock(self.clock.now()).get(key);
         let record = |key: &ItemKey| {

@@ -1,14 +1,14 @@
-//! Which part of an ordered map a query is about.
+//! Ranges of an ordered map that a query visits.
 
 use std::ops::Bound;
 
 use crate::records::{Cursor, ItemKey, PAGE_MAX, Page, Query};
 
-/// From where to where.
+/// A range of keys.
 pub(super) type KeyRange<K> = (Bound<K>, Bound<K>);
 
-/// What lies from `from` up to `to` and behind `after`, seen in the direction of the query; `None` if nothing can. A
-/// map panics over a range that ends before it begins, and a cursor may say anything.
+/// Returns the range from `from` up to `to` and behind `after`, in the direction of the query; `None` if it is empty. A
+/// map panics on a range that ends before it begins, and a cursor may contain anything.
 pub(super) fn between<K: Ord>(query: &Query, from: K, to: K, after: Option<K>) -> Option<KeyRange<K>> {
     if from >= to {
         return None;
@@ -23,7 +23,7 @@ pub(super) fn between<K: Ord>(query: &Query, from: K, to: K, after: Option<K>) -
     }
 }
 
-/// The first key behind all those of the partition whose sort keys start with `prefix`.
+/// Returns the first key behind all those of the partition whose sort keys start with `prefix`.
 pub(super) fn end(partition: &str, prefix: &str) -> ItemKey {
     match after_prefix(prefix) {
         Some(sort) => ItemKey::new(partition, sort),
@@ -31,7 +31,7 @@ pub(super) fn end(partition: &str, prefix: &str) -> ItemKey {
     }
 }
 
-/// The least text that is greater than all that start with `prefix`, if there is one.
+/// Returns the least text that is greater than every text with this prefix, if there is one.
 pub(super) fn after_prefix(prefix: &str) -> Option<String> {
     let mut rest = prefix.chars();
     while let Some(last) = rest.next_back() {
@@ -42,7 +42,7 @@ pub(super) fn after_prefix(prefix: &str) -> Option<String> {
     None
 }
 
-/// As many of `answers` as the query wants, in its direction.
+/// Returns as many of `answers` as the query asks for, in its direction.
 pub(super) fn page<T>(
     query: &Query,
     answers: impl DoubleEndedIterator<Item = T>,

@@ -1,4 +1,4 @@
-//! What the lock of the records guards: the records by key, by place in an index, and by when they expire.
+//! What the lock of the records guards: the records by key, by index entry, and by expiry.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -9,7 +9,7 @@ use super::range::{after_prefix, between, end, page};
 use crate::StoreError;
 use crate::records::{Cursor, Fields, Index, Item, ItemKey, Page, Query, Write};
 
-/// How many records that have expired are dropped with each write. More than one, so that they cannot pile up.
+/// How many records that have expired are dropped with each write. More than one, so that they cannot accumulate.
 const EXPIRED_PER_WRITE: usize = 4;
 
 /// A record without its key, which the maps share.
@@ -20,7 +20,7 @@ struct RecordRow {
     expires: Option<Tick>,
 }
 
-/// A place in an index, and the record that has it.
+/// An index entry, and its record.
 type Placed = (Index, Arc<ItemKey>, Arc<ItemKey>);
 
 #[derive(Clone, Default)]
@@ -28,7 +28,7 @@ pub(super) struct Rows {
     rows: BTreeMap<Arc<ItemKey>, RecordRow>,
     placed: BTreeSet<Placed>,
     expiring: BTreeSet<(Tick, Arc<ItemKey>)>,
-    /// When a caller last looked.
+    /// When a caller last used the records.
     pub(super) now: Tick,
 }
 
@@ -37,7 +37,7 @@ impl Rows {
         self.rows.get_key_value(key).filter(|(_, row)| self.is_there(row)).map(item)
     }
 
-    /// The first write whose test fails.
+    /// Returns the first write whose test fails.
     pub(super) fn failing(&self, writes: &[Write]) -> Option<usize> {
         // Nearly all writes test nothing, and then there is no need to read.
         writes
@@ -86,7 +86,7 @@ impl Rows {
         Ok(Page { items, next: page.next })
     }
 
-    /// All records whose partition starts with the namespace and a slash, by partition and sort key.
+    /// Returns all records whose partition starts with the namespace and a slash, by partition and sort key.
     fn find_in_namespace(&self, query: &Query) -> Result<Page<ItemKey>, StoreError> {
         let namespace = format!("{}/", query.partition);
         let prefix = if namespace.starts_with(&query.prefix) { &namespace } else { &query.prefix };
