@@ -69,21 +69,21 @@ impl std::error::Error for UsageError {}
 
 /// A denial by a limit, with the time when it would admit.
 #[derive(Debug)]
-pub(crate) struct Refused(pub(crate) String);
+pub(crate) struct CallDenied(pub(crate) String);
 
-impl fmt::Display for Refused {
+impl fmt::Display for CallDenied {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.0)
     }
 }
 
-impl std::error::Error for Refused {}
+impl std::error::Error for CallDenied {}
 
 fn of_cause(cause: &(dyn std::error::Error + 'static)) -> Option<Exit> {
     if cause.is::<UsageError>() {
         return Some(Exit::USAGE);
     }
-    if cause.is::<Refused>() {
+    if cause.is::<CallDenied>() {
         return Some(Exit::DENIED);
     }
     if cause.is::<OpenFailed>() {

@@ -45,6 +45,6 @@ The log:
    \"demand\": {\"rpm\": 1, \"tpm\": 1500}, \"used\": {\"tpm\": 1180}, \"duration_ms\": 900}
 
   Each call is one line. A time may also be a number: seconds, milliseconds or
-  microseconds since 1970. Default of used is the demand, of duration_ms 0. Names
-  in a demand that no limit has are skipped. A line with an earlier time than the
-  line before it counts as of that line's time.";
+  microseconds since 1970. The default of used is the demand, of duration_ms 0.
+  Names in a demand that no limit has are skipped. A line with an earlier time
+  than the line before it counts as of that line's time.";

@@ -12,7 +12,7 @@ use super::waiting::VisibleWait;
 use crate::args::WaitArgs;
 use crate::context::Context;
 use crate::demand_text::{self, Amount, Exact, Written};
-use crate::exit::{Exit, Refused, UsageError};
+use crate::exit::{CallDenied, Exit, UsageError};
 use crate::output::{Answer, Format, Output, TextPage};
 use crate::units::Units;
 use crate::views::{DenialView, micros};
@@ -49,7 +49,7 @@ struct DeniedAnswer {
     #[serde(flatten)]
     called: Called,
     #[serde(flatten)]
-    refusal: DenialView,
+    denial: DenialView,
 }
 
 impl LimiterCall<'_> {
@@ -69,18 +69,18 @@ impl LimiterCall<'_> {
             Err(error) => error,
         };
         match DenialView::of_error(&error) {
-            Some((refusal, waited)) if context.format == Format::Json => {
+            Some((denial, waited)) if context.format == Format::Json => {
                 let called = self.called(context, false, waited);
-                Ok(Err(Output::new(DeniedAnswer { called, refusal }).with_exit(Exit::DENIED)))
+                Ok(Err(Output::new(DeniedAnswer { called, denial }).with_exit(Exit::DENIED)))
             }
-            Some((refusal, _)) => {
+            Some((denial, _)) => {
                 let verb = match (self.wait.waits(), context.dry_run) {
                     (false, _) => "denied",
                     (true, false) => "timed out",
                     // A dry run does not wait.
                     (true, true) => "would have to wait",
                 };
-                Err(Refused(format!("{verb}: {}; {}", refusal.reason, refusal.retry_text())).into())
+                Err(CallDenied(format!("{verb}: {}; {}", denial.reason, denial.retry_text())).into())
             }
             None => Err(reword(error, self.units)),
         }

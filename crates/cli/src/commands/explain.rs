@@ -39,18 +39,18 @@ pub(super) fn run(context: &Context, args: ExplainArgs) -> Result<Output> {
     let status = limiter.check_availability_of_all(&entity, demands.collect()).wait();
     let status = status.map_err(|why| reword(why, &units))?;
     let exit = if status.passes() { Exit::OK } else { Exit::DENIED };
-    let refusal = DenialView::of(&status);
+    let denial = DenialView::of(&status);
     let answer = ExplainAnswer {
         namespace: context.settings.namespace.value.clone(),
         entity,
         resource,
         passes: status.passes(),
         passes_at: match status.ready() {
-            Ready::At(tick) if refusal.retry_after_us.is_some() => Some(iso(tick)),
+            Ready::At(tick) if denial.retry_after_us.is_some() => Some(iso(tick)),
             _ => None,
         },
         held_ahead: prefetch_bounds(limiter.catalog(), &status),
-        refusal,
+        denial,
     };
     Ok(Output::new(answer).with_exit(exit))
 }
@@ -66,7 +66,7 @@ struct ExplainAnswer {
     /// What one process may prefetch, so that others cannot use it; `null` if the store prefetches nothing.
     held_ahead: Option<BTreeMap<String, u64>>,
     #[serde(flatten)]
-    refusal: DenialView,
+    denial: DenialView,
 }
 
 impl Answer for ExplainAnswer {
@@ -74,12 +74,12 @@ impl Answer for ExplainAnswer {
         if self.passes {
             page.line(paint(style::GOOD, "would be admitted now"));
         } else {
-            page.sentence(format_args!("{} {}", paint(style::BAD, "would be denied:"), self.refusal.reason));
+            page.sentence(format_args!("{} {}", paint(style::BAD, "would be denied:"), self.denial.reason));
             page.sentence(format_args!("would be admitted {}", self.when()));
         }
         let resources: BTreeSet<&str> =
-            self.refusal.buckets.iter().map(|bucket| bucket.resource.as_str()).collect();
-        for bucket in self.refusal.buckets.chunk_by(|one, two| one.resource == two.resource) {
+            self.denial.buckets.iter().map(|bucket| bucket.resource.as_str()).collect();
+        for bucket in self.denial.buckets.chunk_by(|one, two| one.resource == two.resource) {
             match bucket {
                 [first, ..] if resources.len() > 1 => page.heading(format_args!("For {}", first.resource)),
                 _ => page.gap(),
@@ -106,12 +106,12 @@ fn prefetch_bounds(catalog: &Catalog, status: &ChainStatus) -> Option<BTreeMap<S
 
 impl ExplainAnswer {
     fn when(&self) -> String {
-        match (self.refusal.retry_after_us, &self.passes_at) {
+        match (self.denial.retry_after_us, &self.passes_at) {
             (Some(wait), Some(at)) => {
                 let wait = duration_text::roughly(std::time::Duration::from_micros(wait));
                 format!("in {wait}, at {at}, if no other call comes first")
             }
-            _ => self.refusal.unknown_text(),
+            _ => self.denial.unknown_text(),
         }
     }
 }
