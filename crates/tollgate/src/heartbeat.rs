@@ -5,14 +5,14 @@ use std::sync::{Arc, Weak};
 
 use tollgate_core::{Limits, Span, Tick};
 use tollgate_store::{
-    Alarm, Backend, BucketRef, Clock, Key, LeaseTerm, Op, Step, StepOutcome, StoreError, Transaction,
-    TxnOutcome, generation,
+    Alarm, Backend, BucketRef, Clock, Key, LeaseTerm, Op, Reply, Step, StepOutcome, StoreError, Transaction,
+    TxnOutcome, generation, join_all,
 };
 
-use crate::Event;
 use crate::limiter::Heartbeats;
 use crate::observe::Reporter;
 use crate::timeout::with_timeout;
+use crate::{Event, LeaseError};
 
 /// Heartbeats for each lease TTL: two may be lost.
 const BEATS: u64 = 3;
@@ -94,6 +94,17 @@ impl Heartbeat {
         }
         is_known
     }
+}
+
+/// Waits for heartbeats that were all sent, and returns whether the store knew every holder.
+pub(crate) fn all_alive<'b>(
+    beats: impl Iterator<Item = Reply<'b, Result<bool, LeaseError>>>,
+) -> Reply<'b, Result<bool, LeaseError>> {
+    let beats: Vec<_> = beats.collect();
+    Reply::later(async move {
+        let answers: Result<Vec<bool>, LeaseError> = join_all(beats).await.into_iter().collect();
+        Ok(answers?.into_iter().all(|is_alive| is_alive))
+    })
 }
 
 impl Alarm for Heartbeat {

@@ -1,5 +1,6 @@
 //! Events, for metrics and logs.
 
+use std::cmp::Ordering;
 #[cfg(feature = "tracing")]
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -7,7 +8,7 @@ use std::sync::Arc;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-use tollgate_core::Name;
+use tollgate_core::{Costs, Limits, Name};
 
 use crate::Config;
 
@@ -197,6 +198,24 @@ impl Reporter {
     pub(crate) fn report_if_watched(&self, event: &Event<'_>) {
         if self.is_watched() {
             self.report(event);
+        }
+    }
+
+    /// Reports refunds and over-use. Over-use is a warning, which is reported also where ordinary events are not.
+    pub(crate) fn report_difference(&self, limits: &Limits, reserved: &Costs, used: &[u64]) {
+        let amounts = reserved.amounts().iter().zip(used);
+        for (limit, (reserved, used)) in limits.iter().zip(amounts) {
+            if limit.is_resource() || limit.is_cooldown() {
+                continue;
+            }
+            let limit = limit.name();
+            match used.cmp(reserved) {
+                Ordering::Less => {
+                    self.report_if_watched(&Event::Refunded { limit, amount: reserved - used });
+                }
+                Ordering::Greater => self.report(&Event::OverUsed { limit, amount: used - reserved }),
+                Ordering::Equal => {}
+            }
         }
     }
 

@@ -4,7 +4,7 @@ use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
 
-use tollgate_core::{Denial, Limits};
+use tollgate_core::{Denial, Limits, Usage};
 use tollgate_store::{
     Backend, BucketRef, Clock, Key, Op, OpId, Reach, Step, Store, StoreError, Transaction, TxnOutcome,
 };
@@ -19,8 +19,8 @@ pub(crate) struct StoreClient {
     pub(crate) namespace: Arc<str>,
     /// How long the store may take to answer.
     pub(crate) timeout: Duration,
-    /// Whether the store adds up what is used by hour, day and month.
-    metered: bool,
+    /// Whether the buckets are those of entities.
+    is_of_entities: bool,
     pub(crate) health: StoreHealth,
 }
 
@@ -31,26 +31,42 @@ impl StoreClient {
         timeout: Duration,
     ) -> StoreClient {
         let (namespace, health) = (namespace.into(), StoreHealth::default());
-        StoreClient { backend, namespace, timeout, metered: false, health }
+        StoreClient { backend, namespace, timeout, is_of_entities: false, health }
     }
 
-    /// Has the store add up what is used.
-    pub(crate) fn metered(self) -> StoreClient {
-        StoreClient { metered: true, ..self }
+    /// Calls buckets of entities: the store adds up what is used of them, and one that was deleted since it was taken from stays
+    /// deleted.
+    pub(crate) fn of_entities(self) -> StoreClient {
+        StoreClient { is_of_entities: true, ..self }
     }
 
     pub(crate) fn clock(&self) -> &Clock {
         self.backend.clock()
     }
 
+    pub(crate) fn bucket<'s>(&'s self, key: &'s Key, limits: &'s Limits) -> BucketRef<'s> {
+        BucketRef { namespace: &self.namespace, key, limits }
+    }
+
     pub(crate) fn step<'s>(&'s self, key: &'s Key, limits: &'s Limits, op: Op<'s>) -> Step<'s> {
-        Step { place: BucketRef { namespace: &self.namespace, key, limits }, op }
+        Step { place: self.bucket(key, limits), op }
     }
 
     /// Makes a transaction of the steps. It has an id where the reply can be lost: on the way from another host.
     pub(crate) fn transaction<'s>(&self, steps: &'s [Step<'s>]) -> Transaction<'s> {
         let id = (self.backend.reach() == Reach::Fleet).then(|| OpId(self.backend.new_holder_id()));
-        Transaction { id, steps, metered: self.metered }
+        Transaction { id, steps, metered: self.is_of_entities }
+    }
+
+    /// Returns the step that settles a bucket with this usage.
+    pub(crate) fn settle_step<'s>(&'s self, key: &'s Key, limits: &'s Limits, usage: Usage<'s>) -> Step<'s> {
+        let op = if self.is_of_entities { Op::SettleExisting(usage) } else { Op::Settle(usage) };
+        self.step(key, limits, op)
+    }
+
+    /// Makes a transaction of steps that settle. It has an id only if several processes may send it.
+    pub(crate) fn settlement<'s>(&self, id: Option<OpId>, steps: &'s [Step<'s>]) -> Transaction<'s> {
+        Transaction { id, steps, metered: self.is_of_entities }
     }
 
     /// Waits for an answer of the store, and no longer than it may take.

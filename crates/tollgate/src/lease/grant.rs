@@ -1,36 +1,21 @@
-//! The part of a lease that is in a store: what it holds there, and how it ends.
+//! The part of a lease that is in a store: its reservation, and how that ends.
 
-use std::sync::Arc;
 use std::time::Duration;
 
-use tollgate_core::{Costs, Limits, Tick, Usage};
-use tollgate_store::{LeaseTerm, Op, Reply, StoreError, Transaction};
+use tollgate_core::{Costs, Limits, Tick};
+use tollgate_store::{LeaseTerm, Reply, StepOutcome, StoreError};
 
-use super::report::UsageReport;
 use super::{Cold, ColdState, Flag32, HeldLease, Lease};
-use crate::heartbeat::Heartbeat;
+use crate::admission::Takes;
+use crate::reservation::{Origin, Reservation, ReservedTake};
 use crate::set::{Backing, InForce, StoredBacking};
 use crate::{Event, LeaseError, LimitSet};
 
-/// A grant of a store.
+/// What a lease holds of a set in a store.
 pub(crate) struct Grant {
-    /// The limits that it is counted in.
-    pub(super) limits: Limits,
-    /// One bit for each of them that the program does not name, and that no report is charged to.
+    reservation: Reservation,
+    /// One bit for each of its limits that the program does not name, and that no report is charged to.
     pub(super) foreign: u64,
-    term: Option<LeaseTerm>,
-    heartbeat: Option<Arc<Heartbeat>>,
-    origin: Origin,
-}
-
-/// Where a grant was taken.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Origin {
-    Store,
-    /// From the memory that replaced the store while it was unavailable.
-    Fallback,
-    /// Nowhere: the store was unavailable, and the policy was to allow.
-    Nowhere,
 }
 
 impl Grant {
@@ -38,91 +23,91 @@ impl Grant {
     pub(crate) fn new(
         set: &LimitSet,
         remote: &StoredBacking,
-        in_force: InForce,
+        in_force: &InForce,
+        costs: &Costs,
+        outcome: Option<&StepOutcome>,
         term: Option<LeaseTerm>,
     ) -> Grant {
-        let InForce { limits, foreign, .. } = in_force;
-        let beats = |term: LeaseTerm| {
-            let buckets = vec![(remote.key.clone(), limits.clone())];
-            let (heartbeats, reporter) = (remote.settings.heartbeats, set.reporter());
-            Heartbeat::start(
-                &remote.store.backend,
-                &remote.store.namespace,
-                buckets,
-                term,
-                heartbeats,
-                reporter,
-            )
-        };
-        let heartbeat = term.map(beats);
-        Grant { limits, foreign, term, heartbeat, origin: Origin::Store }
+        let Grant { mut reservation, foreign } = Grant::from(remote, in_force, costs, outcome, Origin::Store);
+        reservation.term = term;
+        let heartbeats = remote.settings.heartbeats;
+        Grant { reservation: reservation.with_heartbeat(&remote.store, heartbeats, set.reporter()), foreign }
     }
 
     /// Makes a grant of the memory that replaces the store.
-    pub(crate) fn local(InForce { limits, foreign, .. }: InForce) -> Grant {
-        Grant { limits, foreign, term: None, heartbeat: None, origin: Origin::Fallback }
+    pub(crate) fn local(
+        remote: &StoredBacking,
+        in_force: &InForce,
+        costs: &Costs,
+        outcome: Option<&StepOutcome>,
+    ) -> Grant {
+        Grant::from(remote, in_force, costs, outcome, Origin::Fallback)
     }
 
     /// Makes a grant of nothing.
-    pub(crate) fn nothing(InForce { limits, foreign, .. }: InForce) -> Grant {
-        Grant { limits, foreign, term: None, heartbeat: None, origin: Origin::Nowhere }
+    pub(crate) fn nothing(remote: &StoredBacking, in_force: &InForce) -> Grant {
+        let costs = Costs::none(in_force.limits.len());
+        Grant::from(remote, in_force, &costs, None, Origin::Nowhere)
+    }
+
+    fn from(
+        remote: &StoredBacking,
+        in_force: &InForce,
+        costs: &Costs,
+        outcome: Option<&StepOutcome>,
+        origin: Origin,
+    ) -> Grant {
+        let takes = Takes { bucket: &remote.key, limits: &in_force.limits, costs };
+        let take = ReservedTake::new(takes, 0, outcome);
+        Grant { reservation: Reservation::new(vec![take], origin, None), foreign: in_force.foreign }
+    }
+
+    fn take(&self) -> &ReservedTake {
+        &self.reservation.takes[0]
+    }
+
+    /// Returns the limits that its costs are counted in.
+    pub(super) fn limits(&self) -> &Limits {
+        &self.take().limits
+    }
+
+    pub(super) fn costs(&self) -> &Costs {
+        &self.take().costs
     }
 
     pub(super) fn is_degraded(&self) -> bool {
-        self.origin != Origin::Store
+        self.reservation.is_degraded()
     }
 }
 
 /// What is sent to a store when a lease ends.
 struct Settlement {
     set: LimitSet,
-    grant: Grant,
-    at: Tick,
-    costs: Costs,
-    used: Vec<u64>,
+    reservation: Reservation,
+    used: [Vec<u64>; 1],
 }
 
 impl Settlement {
-    fn remote(&self) -> Option<&StoredBacking> {
+    async fn send(self) -> Result<(), StoreError> {
         match self.set.backing() {
-            Backing::Stored(remote) => Some(remote),
-            Backing::Local(_) => None,
+            Backing::Stored(remote) => self.reservation.settle(&remote.store, &self.used, None).await,
+            Backing::Local(_) => Ok(()),
         }
     }
 
-    fn op(&self) -> Op<'_> {
-        let holder = self.grant.term.map(|term| term.holder);
-        Op::Settle(Usage { at: self.at, reserved: &self.costs, used: &self.used, holder })
-    }
-
-    async fn send(self) -> Result<(), StoreError> {
-        let Some(remote) = self.remote() else { return Ok(()) };
-        let steps = [remote.step(&self.grant.limits, self.op())];
-        let call = Transaction { id: None, steps: &steps, metered: false };
-        let store = remote.store.store_of(self.grant.origin == Origin::Fallback);
-        remote.store.bounded(store.apply(&call)).await.map(drop)
-    }
-
-    fn apply_detached(self) {
-        let Some(remote) = self.remote() else { return };
-        let steps = [remote.step(&self.grant.limits, self.op())];
-        let call = Transaction { id: None, steps: &steps, metered: false };
-        remote.store.store_of(self.grant.origin == Origin::Fallback).apply_detached(&call);
+    fn send_detached(self) {
+        if let Backing::Stored(remote) = self.set.backing() {
+            self.reservation.settle_detached(&remote.store, &self.used, None);
+        }
     }
 }
 
 impl<'a> Lease<'a> {
     /// Makes a lease on a set in a store.
-    pub(crate) fn stored(
-        set: &'a LimitSet,
-        at: Tick,
-        costs: Costs,
-        waited: Option<Duration>,
-        grant: Grant,
-    ) -> Lease<'a> {
-        let mut extra = ColdState::boxed(Some(&costs), None, waited);
+    pub(crate) fn stored(set: &'a LimitSet, waited: Option<Duration>, grant: Grant) -> Lease<'a> {
+        let mut extra = ColdState::boxed(None, None, waited);
         extra.grant = Some(grant);
-        let taken = Default::default();
+        let (at, taken) = (Tick::ZERO, Default::default());
         let ends_on_drop = Flag32::of_this_process(true);
         Lease { set: HeldLease::Borrowed(set), at, taken, extra: Cold(Some(extra)), ends_on_drop }
     }
@@ -132,72 +117,43 @@ impl<'a> Lease<'a> {
     }
 
     /// Ends the lease on a set in a store, and returns what is to be sent; `None` if the set is in no store.
-    fn take_settlement(&mut self, costs: &Costs, used: &[u64], noted: UsageReport) -> Option<Settlement> {
-        let mut grant = self.extra.0.as_mut()?.grant.take()?;
-        // From here on it is no loss that the store does not know the holder.
-        grant.heartbeat = None;
+    fn take_settlement(&mut self, used: &[u64]) -> Option<Settlement> {
+        let Grant { mut reservation, .. } = self.extra.0.as_mut()?.grant.take()?;
+        reservation.stop_heartbeat();
         self.ends_on_drop.set(false);
-        let (limits, reporter) = (&grant.limits, self.set().reporter());
-        let is_over = costs.amounts().iter().zip(used).any(|(reserved, used)| used > reserved);
-        if grant.origin != Origin::Nowhere && (is_over || noted.differs && reporter.is_watched()) {
-            self.report_difference(limits, costs, used);
+        if reservation.origin != Origin::Nowhere {
+            let take = &reservation.takes[0];
+            self.set().reporter().report_difference(&take.limits, &take.costs, used);
         }
-        Some(Settlement {
-            set: self.set().clone(),
-            grant,
-            at: self.at,
-            costs: costs.clone(),
-            used: used.to_vec(),
-        })
+        Some(Settlement { set: self.set().clone(), reservation, used: [used.to_vec()] })
     }
 
     /// Ends a lease on a set in a store; `None` if it is not.
-    pub(super) fn end_stored(
-        &mut self,
-        costs: &Costs,
-        used: &[u64],
-        noted: UsageReport,
-    ) -> Option<Reply<'static, Result<(), StoreError>>> {
-        let settlement = self.take_settlement(costs, used, noted)?;
-        Some(if settlement.is_noop() { Reply::ready(Ok(())) } else { Reply::eager(settlement.send()) })
+    pub(super) fn end_stored(&mut self, used: &[u64]) -> Option<Reply<'static, Result<(), StoreError>>> {
+        Some(Reply::eager(self.take_settlement(used)?.send()))
     }
 
     /// As [`end_stored`](Lease::end_stored), for one that was dropped: what has to be sent is sent in the background.
-    pub(super) fn end_detached_stored(&mut self, costs: &Costs, used: &[u64], noted: UsageReport) -> bool {
-        let Some(settlement) = self.take_settlement(costs, used, noted) else { return false };
-        if !settlement.is_noop() {
-            settlement.apply_detached();
-        }
-        true
+    pub(super) fn end_detached_stored(&mut self, used: &[u64]) -> bool {
+        let settlement = self.take_settlement(used);
+        settlement.map(Settlement::send_detached).is_some()
     }
 
     /// Sends a heartbeat, if the lease is on a set in a store.
     pub(super) fn beat_stored(&self) -> Option<Reply<'_, Result<bool, LeaseError>>> {
         let grant = self.grant()?;
-        let (Some(heartbeat), Backing::Stored(remote)) = (&grant.heartbeat, self.set().backing()) else {
-            return Some(Reply::ready(Ok(true)));
-        };
-        let beat = heartbeat.beat(remote.store.timeout);
-        Some(Reply::later(async move { Ok(beat.await?) }))
+        let Backing::Stored(remote) = self.set().backing() else { return None };
+        Some(grant.reservation.beat(&remote.store))
     }
 
     /// Returns whether the store reported that it does not know the holder any more.
     pub(super) fn is_lost_in_store(&self) -> bool {
-        self.grant().and_then(|grant| grant.heartbeat.as_ref()).is_some_and(|heartbeat| heartbeat.is_lost())
+        self.grant().is_some_and(|grant| grant.reservation.is_lost())
     }
 
     pub(super) fn report_expired(&self) {
         if self.extra.0.as_ref().is_some_and(|extra| extra.is_first_report()) {
             self.set().reporter().report(&Event::ExpiredLease);
         }
-    }
-}
-
-impl Settlement {
-    /// Returns whether nothing is given back and nothing was used beyond what was taken.
-    fn is_noop(&self) -> bool {
-        let mut parts = self.grant.limits.iter().zip(self.costs.amounts());
-        let holds = parts.any(|(limit, amount)| limit.is_resource() && *amount > 0);
-        self.grant.origin == Origin::Nowhere || !holds && self.costs.amounts() == self.used.as_slice()
     }
 }

@@ -16,6 +16,7 @@ use tollgate_store::{Reply, StoreError, generation};
 pub(crate) use grant::Grant;
 use report::UsageReport;
 
+use crate::heartbeat::all_alive;
 use crate::set::Backing;
 use crate::{AcquireError, Attempt, LeaseError, LimitSet};
 
@@ -148,6 +149,11 @@ impl ColdState {
         Box::new(ColdState { costs: costs.cloned(), holder, waited, ..ColdState::default() })
     }
 
+    /// Returns the costs, if they are not packed.
+    fn costs(&self) -> Option<&Costs> {
+        self.costs.as_ref().or_else(|| self.grant.as_ref().map(Grant::costs))
+    }
+
     fn is_first_report(&self) -> bool {
         !self.reported_expired.swap(true, Ordering::Relaxed)
     }
@@ -185,7 +191,7 @@ impl<'a> Lease<'a> {
     }
 
     fn costs(&self) -> Costs {
-        if let Some(costs) = self.extra.0.as_ref().and_then(|extra| extra.costs.as_ref()) {
+        if let Some(costs) = self.extra.0.as_ref().and_then(|extra| extra.costs()) {
             return costs.clone();
         }
         let mut costs = Costs::none(self.names().len());
@@ -233,7 +239,7 @@ impl<'a> Lease<'a> {
 
     #[cold]
     fn names_with_extra(&self) -> &Limits {
-        self.grant().map_or_else(|| self.set().names(), |grant| &grant.limits)
+        self.grant().map_or_else(|| self.set().names(), Grant::limits)
     }
 
     /// Returns a bit for each of its limits that the program does not name.
@@ -382,14 +388,7 @@ impl<'a> Lease<'a> {
         if self.consumed().is_empty() {
             return own;
         }
-        let others: Vec<_> = self.consumed().iter().map(Lease::heartbeat).collect();
-        Reply::later(async move {
-            let mut is_alive = own.await?;
-            for other in others {
-                is_alive &= other.await?;
-            }
-            Ok(is_alive)
-        })
+        all_alive(std::iter::once(own).chain(self.consumed().iter().map(Lease::heartbeat)))
     }
 
     /// Returns whether the resources are known to be lost: the holder was silent for too long, or they were taken from

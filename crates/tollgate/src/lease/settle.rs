@@ -1,12 +1,12 @@
 //! The end of a lease: settled, committed, cancelled or dropped.
 
-use tollgate_core::{AsDemand, Costs, Limits, Usage};
+use tollgate_core::{AsDemand, Costs, Usage};
 use tollgate_store::Reply;
 
 use super::report::UsageReport;
 use super::{HeldLease, Lease, OnDrop};
+use crate::LeaseError;
 use crate::set::Backing;
-use crate::{Event, LeaseError};
 
 impl Lease<'_> {
     /// Ends the lease with what was really used. Less than taken is given back, more becomes debt, also where
@@ -80,7 +80,7 @@ impl Lease<'_> {
     ) -> Reply<'static, Result<(), LeaseError>> {
         let consumed = self.take_consumed();
         let mut replies: Vec<_> = consumed.into_iter().map(end).collect();
-        match self.end_stored(costs, used, noted) {
+        match self.end_stored(used) {
             Some(ended) => replies.push(Reply::eager(async move { Ok(ended.await?) })),
             None => self.end(costs, used, noted),
         }
@@ -153,7 +153,7 @@ impl Lease<'_> {
 
     /// Ends the lease without waiting: the store is called in the background.
     fn end_detached(&mut self, costs: &Costs, used: &[u64], noted: UsageReport) {
-        if !self.end_detached_stored(costs, used, noted) {
+        if !self.end_detached_stored(used) {
             self.end(costs, used, noted);
         }
     }
@@ -199,24 +199,8 @@ impl Lease<'_> {
         }
         let usage = Usage { at: self.at, reserved: costs, used, holder };
         cell.settle(set.clock(), set.names(), &usage);
-        // Over-use is a warning, which is reported also where ordinary events are not.
-        if noted.differs && (set.reporter().is_watched() || usage.is_over()) {
-            self.report_difference(set.names(), costs, used);
-        }
-    }
-
-    #[cold]
-    pub(super) fn report_difference(&self, limits: &Limits, costs: &Costs, used: &[u64]) {
-        let set = self.set();
-        for (index, limit) in
-            limits.iter().enumerate().filter(|(_, limit)| !limit.is_resource() && !limit.is_cooldown())
-        {
-            let (reserved, used, limit) = (costs.amount(index), used[index], limit.name());
-            if used < reserved {
-                set.reporter().report(&Event::Refunded { limit, amount: reserved - used });
-            } else if used > reserved {
-                set.reporter().report(&Event::OverUsed { limit, amount: used - reserved });
-            }
+        if noted.differs {
+            set.reporter().report_difference(set.names(), costs, used);
         }
     }
 

@@ -143,7 +143,7 @@ impl LimiterBuilder {
         let backend = Arc::clone(catalog.backend());
         Limiter(Arc::new(LimiterShared {
             clock: backend.clock().clone(),
-            store: StoreClient::new(backend, catalog.namespace_id(), settings.timeout).metered(),
+            store: StoreClient::new(backend, catalog.namespace_id(), settings.timeout).of_entities(),
             catalog,
             routes: PerProcess::new(generation().into()),
             reporter: Reporter::new(observer),

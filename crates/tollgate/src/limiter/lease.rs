@@ -4,8 +4,9 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use tollgate_core::{AsDemand, Costs, Limits, Name, Tick};
-use tollgate_store::{LeaseTerm, LocalBucket, Priority, Reply, StepOutcome, StoreError, generation};
+use tollgate_catalog::ChainLink;
+use tollgate_core::{AsDemand, Costs, Limits, Name};
+use tollgate_store::{LeaseTerm, Priority, Reply, StepOutcome, StoreError, generation};
 
 use super::pinned::PinnedTake;
 use super::plan::{LimiterRequest, MoreOf, PlannedTake, chain_status};
@@ -15,8 +16,9 @@ use super::settle::Deltas;
 use super::ticket::Ticket;
 use super::{Limiter, LimiterError, LimiterShared};
 use crate::LeaseError;
-use crate::admission::{Decision, WaitPolicy, admit};
-use crate::heartbeat::Heartbeat;
+use crate::admission::{AdmittedPlan, Decision, WaitPolicy, admit};
+use crate::heartbeat::all_alive;
+use crate::reservation::{Origin, Reservation, ReservedTake};
 
 /// What an admitted caller holds, until it is settled, committed, cancelled or dropped. Whatever happens, it counts once.
 ///
@@ -71,156 +73,112 @@ pub(super) enum LimiterGrant {
     Nothing,
 }
 
-/// A grant of buckets of a store.
+/// What a lease holds of buckets of a store.
 pub(super) struct StoredGrant {
-    /// One group for each transaction: the first take, then one for each [`LimiterLease::consume`].
-    pub(super) groups: Vec<Vec<HeldTake>>,
+    /// The first one, then one for each [`LimiterLease::consume`].
+    pub(super) reservations: Vec<Reservation>,
     pub(super) resources: Vec<Box<str>>,
     pub(super) entity: Box<str>,
-    pub(super) term: Option<LeaseTerm>,
-    heartbeat: Option<Arc<Heartbeat>>,
     remarks: Vec<Name>,
-    /// Whether the buckets are in the memory that replaces a store that is unavailable.
-    pub(super) is_local: bool,
     /// Whether it may outlive this process.
     pub(super) is_detached: bool,
     /// The ticket that it was redeemed from.
     pub(super) ticket: Option<Ticket>,
 }
 
-/// A take from one bucket.
-pub(super) struct HeldTake {
-    pub(super) planned: PlannedTake,
-    pub(super) at: Tick,
-    /// The bucket, if it is in this process. While a lease has it, it is not forgotten, so that it is there to be
-    /// charged.
-    pub(super) pin: Option<LocalBucket>,
-}
-
-impl HeldTake {
-    /// Makes a take that a ticket names.
-    pub(super) fn redeemed(planned: PlannedTake, at: Tick) -> HeldTake {
-        HeldTake { planned, at, pin: None }
+/// Makes the reservation of an admitted plan. Heartbeats renew it, unless it may outlive this process.
+fn reserve(
+    shared: &LimiterShared,
+    plan: &[PlannedTake],
+    outcomes: &[StepOutcome],
+    term: Option<LeaseTerm>,
+    is_detached: bool,
+) -> Reservation {
+    let reserved =
+        |(planned, outcome): (&PlannedTake, _)| planned.reserved(Some(outcome)).pinned(&shared.store);
+    let takes = plan.iter().zip(outcomes).map(reserved).collect();
+    let reservation = Reservation::new(takes, Origin::Store, term);
+    if is_detached {
+        return reservation;
     }
-
-    fn new(shared: &LimiterShared, planned: PlannedTake, at: Tick) -> HeldTake {
-        let pin = shared.store.backend.pin(&planned.place(&shared.store.namespace));
-        HeldTake { planned, at, pin }
-    }
-}
-
-/// Starts heartbeats for the resources of these takes, until the returned handle is dropped.
-fn start_heartbeat(shared: &Arc<LimiterShared>, held: &[HeldTake], term: LeaseTerm) -> Arc<Heartbeat> {
-    let holding = held.iter().map(|held| &held.planned).filter(|planned| planned.holds_resources());
-    let buckets = holding.map(|planned| (planned.key().clone(), planned.limits().clone())).collect();
-    let (heartbeats, reporter) = (shared.settings.heartbeats, &shared.reporter);
-    Heartbeat::start(&shared.store.backend, &shared.store.namespace, buckets, term, heartbeats, reporter)
+    reservation.with_heartbeat(&shared.store, shared.settings.heartbeats, &shared.reporter)
 }
 
 impl StoredGrant {
+    fn from(reservations: Vec<Reservation>, resources: Vec<Box<str>>, entity: &str) -> StoredGrant {
+        let (entity, remarks) = (entity.into(), Vec::new());
+        StoredGrant { reservations, resources, entity, remarks, is_detached: false, ticket: None }
+    }
+
     pub(super) fn new(
-        shared: &Arc<LimiterShared>,
+        shared: &LimiterShared,
         request: &LimiterRequest<'_>,
-        plan: Vec<PlannedTake>,
-        done: &[StepOutcome],
+        plan: &[PlannedTake],
+        outcomes: &[StepOutcome],
         term: Option<LeaseTerm>,
         remarks: Vec<Name>,
     ) -> StoredGrant {
-        let held = hold(shared, plan, done);
         let is_detached = request.detached.is_some();
-        let heartbeat = term.filter(|_| !is_detached).map(|term| start_heartbeat(shared, &held, term));
-        StoredGrant {
-            is_detached,
-            ticket: None,
-            groups: vec![held],
-            resources: request.demands.iter().map(|(name, _)| (*name).into()).collect(),
-            entity: request.entity.into(),
-            term,
-            heartbeat,
-            remarks,
-            is_local: false,
-        }
+        let reservation = reserve(shared, plan, outcomes, term, is_detached);
+        let grant = StoredGrant::from(vec![reservation], request.resources(), request.entity);
+        StoredGrant { remarks, is_detached, ..grant }
     }
 
     /// Makes the grant of what was taken from the buckets of a route, which are all in this process.
-    fn of_route(route: &Arc<Route>, takes: &[PinnedTake]) -> StoredGrant {
-        let held = |(link, take): (usize, &PinnedTake)| HeldTake {
-            planned: PlannedTake::of_route(route, link, take.costs(&route.chain.links[link].limits, link)),
-            at: take.at,
-            pin: route.pins.as_ref().and_then(|pins| pins.pins.get(link)).cloned(),
+    fn of_route(route: &Route, takes: &[PinnedTake]) -> StoredGrant {
+        let reserved = |(index, take): (usize, &PinnedTake)| {
+            let ChainLink { key, limits, .. } = &route.chain.links[index];
+            ReservedTake {
+                key: key.clone(),
+                limits: limits.clone(),
+                costs: take.costs(limits, index),
+                at: take.at,
+                resource: 0,
+                pin: route.pins.as_ref().and_then(|pins| pins.pins.get(index)).cloned(),
+            }
         };
-        StoredGrant {
-            is_detached: false,
-            ticket: None,
-            groups: vec![takes.iter().enumerate().map(held).collect()],
-            resources: vec![route.resource().into()],
-            entity: route.entity().into(),
-            term: None,
-            heartbeat: None,
-            remarks: Vec::new(),
-            is_local: false,
-        }
+        let takes = takes.iter().enumerate().map(reserved).collect();
+        let reservation = Reservation::new(takes, Origin::Store, None);
+        StoredGrant::from(vec![reservation], vec![route.resource().into()], route.entity())
     }
 
     /// Makes a grant of the memory that replaces the store while it is unavailable.
     pub(super) fn local(
         request: &LimiterRequest<'_>,
-        plan: Vec<PlannedTake>,
-        done: &[StepOutcome],
+        plan: &[PlannedTake],
+        outcomes: &[StepOutcome],
     ) -> StoredGrant {
-        let at = done.iter().map(|done| taken_at(done).unwrap_or(Tick::ZERO));
-        let held =
-            plan.into_iter().zip(at).map(|(planned, at)| HeldTake { planned, at, pin: None }).collect();
-        StoredGrant {
-            is_detached: false,
-            ticket: None,
-            groups: vec![held],
-            resources: request.demands.iter().map(|(name, _)| (*name).into()).collect(),
-            entity: request.entity.into(),
-            term: None,
-            heartbeat: None,
-            remarks: Vec::new(),
-            is_local: true,
-        }
+        let takes = plan.iter().zip(outcomes).map(|(planned, outcome)| planned.reserved(Some(outcome)));
+        let reservation = Reservation::new(takes.collect(), Origin::Fallback, None);
+        StoredGrant::from(vec![reservation], request.resources(), request.entity)
     }
 
     /// Makes the grant that a ticket names.
     pub(super) fn redeemed(
-        groups: Vec<Vec<HeldTake>>,
+        reservations: Vec<Reservation>,
         resources: Vec<Box<str>>,
-        entity: Box<str>,
-        term: Option<LeaseTerm>,
+        entity: &str,
     ) -> StoredGrant {
-        let (heartbeat, remarks) = (None, Vec::new());
-        StoredGrant {
-            groups,
-            resources,
-            entity,
-            term,
-            heartbeat,
-            remarks,
-            is_local: false,
-            is_detached: true,
-            ticket: None,
-        }
+        StoredGrant { is_detached: true, ..StoredGrant::from(reservations, resources, entity) }
+    }
+
+    /// Returns who holds its resources, and for how long, if they can expire.
+    pub(super) fn term(&self) -> Option<LeaseTerm> {
+        self.reservations.iter().find_map(|reservation| reservation.term)
+    }
+
+    pub(super) fn takes(&self) -> impl Iterator<Item = &ReservedTake> {
+        self.reservations.iter().flat_map(|reservation| &reservation.takes)
+    }
+
+    pub(super) fn is_degraded(&self) -> bool {
+        self.reservations.iter().any(Reservation::is_degraded)
     }
 
     pub(super) fn resource_index(&self, resource: &str) -> Result<usize, LeaseError> {
         let found = self.resources.iter().position(|name| **name == *resource);
         found.ok_or_else(|| LeaseError::OtherResource(resource.into(), self.resources.join(", ")))
     }
-}
-
-fn taken_at(done: &StepOutcome) -> Option<Tick> {
-    match done {
-        StepOutcome::Taken(taken) => Some(taken.at),
-        _ => None,
-    }
-}
-
-fn hold(shared: &LimiterShared, plan: Vec<PlannedTake>, done: &[StepOutcome]) -> Vec<HeldTake> {
-    let at = done.iter().map(|done| taken_at(done).unwrap_or(Tick::ZERO));
-    plan.into_iter().zip(at).map(|(planned, at)| HeldTake::new(shared, planned, at)).collect()
 }
 
 impl<'a> LimiterLease<'a> {
@@ -298,7 +256,7 @@ impl<'a> LimiterLease<'a> {
     pub fn is_degraded(&self) -> bool {
         match &self.grant {
             LimiterGrant::Pinned { .. } | LimiterGrant::PinnedChain { .. } => false,
-            LimiterGrant::Stored(stored) => stored.is_local,
+            LimiterGrant::Stored(stored) => stored.is_degraded(),
             LimiterGrant::Nothing => true,
         }
     }
@@ -328,8 +286,8 @@ impl<'a> LimiterLease<'a> {
             return taken(limits, &takes.first()?.costs(limits, 0));
         }
         let LimiterGrant::Stored(stored) = &self.grant else { return None };
-        let own = stored.groups.iter().filter_map(|group| group.first()).map(|held| &held.planned);
-        own.filter_map(|planned| taken(planned.limits(), &planned.costs)).reduce(|a, b| a + b)
+        let own = stored.reservations.iter().filter_map(|reservation| reservation.takes.first());
+        own.filter_map(|take| taken(&take.limits, &take.costs)).reduce(|a, b| a + b)
     }
 
     /// Returns the entity and the resource of the call; `None` if nothing was taken, because the store was unavailable.
@@ -383,24 +341,20 @@ impl<'a> LimiterLease<'a> {
                 return Err(StoreError::BadCall(why.into()).into());
             }
             let limiter = self.limiter().clone();
-            let Some(stored) = self.as_stored().filter(|stored| !stored.is_local) else { return Ok(()) };
+            let Some(stored) = self.as_stored().filter(|stored| !stored.is_degraded()) else { return Ok(()) };
             if stored.ticket.is_some() {
                 let why = "a lease that was redeemed takes no more; acquire another";
                 return Err(StoreError::BadCall(why.into()).into());
             }
             let (entity, resource) = (stored.entity.clone(), stored.resources[0].clone());
-            let more_of = Some(MoreOf { term: stored.term, is_detached: stored.is_detached });
+            let more_of = Some(MoreOf { term: stored.term(), is_detached: stored.is_detached });
             let demands = vec![(&*resource, &demand as _)];
             let request = LimiterRequest { more_of, ..LimiterRequest::new(&entity, demands) };
             let planner = LimiterPlanner { shared: &limiter.0, request: &request };
             match admit(&limiter.0.store, &planner, WaitPolicy::at_once(Priority::default())).await? {
-                Decision::Admitted(admitted) => {
-                    let held = hold(&limiter.0, admitted.plan, &admitted.outcomes);
-                    if stored.term.is_none() {
-                        stored.term = admitted.term;
-                        stored.heartbeat = admitted.term.map(|term| start_heartbeat(&limiter.0, &held, term));
-                    }
-                    stored.groups.push(held);
+                Decision::Admitted(AdmittedPlan { plan, outcomes, term, .. }) => {
+                    let is_detached = stored.is_detached;
+                    stored.reservations.push(reserve(&limiter.0, &plan, &outcomes, term, is_detached));
                     Ok(())
                 }
                 Decision::Denied(denied) => {
@@ -424,9 +378,7 @@ impl<'a> LimiterLease<'a> {
             return Reply::ready(Ok(false));
         }
         let LimiterGrant::Stored(stored) = &self.grant else { return Reply::ready(Ok(true)) };
-        let Some(heartbeat) = &stored.heartbeat else { return Reply::ready(Ok(true)) };
-        let beat = heartbeat.beat(self.shared().store.timeout);
-        Reply::later(async move { Ok(beat.await?) })
+        all_alive(stored.reservations.iter().map(|reservation| reservation.beat(&self.shared().store)))
     }
 
     /// Returns whether the resources are known to be lost: the holder was silent for too long, or they were taken from
@@ -434,13 +386,13 @@ impl<'a> LimiterLease<'a> {
     /// [observer](super::LimiterBuilder::observer) is notified. What is [settled](LimiterLease::settle) counts all the same.
     pub fn lost(&self) -> bool {
         let LimiterGrant::Stored(stored) = &self.grant else { return false };
-        stored.heartbeat.as_ref().is_some_and(|heartbeat| heartbeat.is_lost())
+        stored.reservations.iter().any(Reservation::is_lost)
     }
 
     /// Stops heartbeats: from here on it is no loss that the store does not know the holder.
     pub(super) fn stop_beating(&mut self) {
         if let LimiterGrant::Stored(stored) = &mut self.grant {
-            stored.heartbeat = None;
+            stored.reservations.iter_mut().for_each(Reservation::stop_heartbeat);
         }
     }
 }

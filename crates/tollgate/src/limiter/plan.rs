@@ -5,12 +5,13 @@ use std::sync::atomic::Ordering;
 
 use tollgate_catalog::{CatalogError, ChainLink, EntityChain, LimitsSource};
 use tollgate_core::{AsDemand, Costs, DemandError, Denial, Limits, Span};
-use tollgate_store::{BucketRef, Key, LeaseTerm, Step, StoreError, TxnOutcome};
+use tollgate_store::{BucketRef, Key, LeaseTerm, Step, StepOutcome, StoreError, TxnOutcome};
 
 use super::chain_status::LinkStatus;
 use super::route::Route;
 use super::{ChainStatus, LimiterError, LimiterShared};
 use crate::admission::Takes;
+use crate::reservation::ReservedTake;
 
 /// How many resources one call may take from.
 pub const RESOURCES_MAX: usize = 8;
@@ -42,26 +43,24 @@ impl<'r> LimiterRequest<'r> {
     pub(super) fn new(entity: &'r str, demands: Vec<(&'r str, AnyDemand<'r>)>) -> LimiterRequest<'r> {
         LimiterRequest { entity, demands, limits: None, detached: None, more_of: None }
     }
+
+    /// Returns the names of the resources.
+    pub(super) fn resources(&self) -> Vec<Box<str>> {
+        self.demands.iter().map(|(name, _)| (*name).into()).collect()
+    }
 }
 
 /// A step of a plan: what to take from one bucket.
 #[derive(Clone)]
 pub(super) struct PlannedTake {
-    bucket: PlannedBucket,
+    pub(super) chain: Arc<EntityChain>,
+    /// The place of the bucket in the chain.
+    link: usize,
     /// The place of the resource in the request.
     pub(super) resource: usize,
     /// Limits that came with the call.
     given: Option<Limits>,
     pub(super) costs: Costs,
-}
-
-/// The bucket of a step.
-#[derive(Clone)]
-enum PlannedBucket {
-    /// Of a chain, the one at this place.
-    Link(Arc<EntityChain>, usize),
-    /// The one that a ticket names: its entity and its key.
-    Named(Box<str>, Key),
 }
 
 impl PlannedTake {
@@ -72,67 +71,36 @@ impl PlannedTake {
         given: Option<Limits>,
         costs: Costs,
     ) -> PlannedTake {
-        PlannedTake { bucket: PlannedBucket::Link(Arc::clone(chain), link), resource, given, costs }
+        PlannedTake { chain: Arc::clone(chain), link, resource, given, costs }
     }
 
-    fn link(&self) -> Option<&ChainLink> {
-        match &self.bucket {
-            PlannedBucket::Link(chain, link) => chain.links.get(*link),
-            PlannedBucket::Named(..) => None,
-        }
-    }
-
-    /// The chain it is a step of, if it is one.
-    pub(super) fn chain(&self) -> Option<&Arc<EntityChain>> {
-        match &self.bucket {
-            PlannedBucket::Link(chain, _) => Some(chain),
-            PlannedBucket::Named(..) => None,
-        }
+    fn link(&self) -> &ChainLink {
+        &self.chain.links[self.link]
     }
 
     pub(super) fn entity(&self) -> &str {
-        match &self.bucket {
-            PlannedBucket::Link(chain, link) => &chain.links[*link].entity,
-            PlannedBucket::Named(entity, _) => entity,
-        }
+        &self.link().entity
     }
 
     pub(super) fn key(&self) -> &Key {
-        match &self.bucket {
-            PlannedBucket::Link(chain, link) => &chain.links[*link].key,
-            PlannedBucket::Named(_, key) => key,
-        }
+        &self.link().key
     }
 
     pub(super) fn takes(&self) -> Takes<'_> {
         Takes { bucket: self.key(), limits: self.limits(), costs: &self.costs }
     }
 
-    pub(super) fn limits(&self) -> &Limits {
-        match (&self.given, &self.bucket) {
-            (None, PlannedBucket::Link(chain, link)) => &chain.links[*link].limits,
-            (given, _) => given.as_ref().expect("what is no link was given its limits"),
-        }
+    fn limits(&self) -> &Limits {
+        self.given.as_ref().unwrap_or(&self.link().limits)
     }
 
     fn source(&self) -> Option<LimitsSource> {
-        self.link().filter(|_| self.given.is_none()).map(|link| link.source)
+        self.given.is_none().then(|| self.link().source)
     }
 
-    /// A step of a route that is the only one of its call.
-    pub(super) fn of_route(route: &Route, link: usize, costs: Costs) -> PlannedTake {
-        PlannedTake::new(&route.chain, link, 0, None, costs)
-    }
-
-    /// Makes a step that a ticket names as taken.
-    pub(super) fn redeemed(
-        entity: &str,
-        key: Key,
-        resource: usize,
-        limits: Limits,
-        costs: Costs,
-    ) -> PlannedTake {
-        PlannedTake { bucket: PlannedBucket::Named(entity.into(), key), resource, given: Some(limits), costs }
+    /// Returns what was taken, by the outcome of the step.
+    pub(super) fn reserved(&self, outcome: Option<&StepOutcome>) -> ReservedTake {
+        ReservedTake::new(self.takes(), self.resource, outcome)
     }
 
     /// A step under other limits than those of the chain.
@@ -144,10 +112,6 @@ impl PlannedTake {
         costs: Costs,
     ) -> PlannedTake {
         PlannedTake::new(chain, link, resource, Some(limits), costs)
-    }
-
-    pub(super) fn place<'s>(&'s self, namespace: &'s str) -> BucketRef<'s> {
-        BucketRef { namespace, key: self.key(), limits: self.limits() }
     }
 
     pub(super) fn holds_resources(&self) -> bool {

@@ -94,7 +94,7 @@ impl Limiter {
         admitted.report(&self.0.reporter, &remarks);
         self.0.pin_route(planner.request, &admitted.plan);
         let AdmittedPlan { plan, outcomes, term, waited, .. } = admitted;
-        let stored = StoredGrant::new(&self.0, planner.request, plan, &outcomes, term, remarks);
+        let stored = StoredGrant::new(&self.0, planner.request, &plan, &outcomes, term, remarks);
         LimiterLease::stored(self, stored, waited)
     }
 }
@@ -121,11 +121,8 @@ impl LimiterShared {
         };
         let is_local = self.store.backend.reach() == Reach::Process;
         let unpinned = |route: &Arc<Route>| route.pins.is_none();
-        if is_local
-            && self.routes().get(request.entity, resource).as_ref().is_some_and(unpinned)
-            && let Some(chain) = first.chain()
-        {
-            self.keep_route(request.entity, resource, Arc::clone(chain));
+        if is_local && self.routes().get(request.entity, resource).as_ref().is_some_and(unpinned) {
+            self.keep_route(request.entity, resource, Arc::clone(&first.chain));
         }
     }
 

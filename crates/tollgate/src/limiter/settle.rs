@@ -1,14 +1,14 @@
 //! The end of a limiter's lease: settled, committed, cancelled or dropped.
 
-use tollgate_core::{AMOUNT_MAX, AsDemand, DemandError, Name, Usage};
+use tollgate_core::{AMOUNT_MAX, AsDemand, DemandError, Kind, Limit, Name};
 use tollgate_store::records::{RecordsError, Write};
-use tollgate_store::usage::Caller;
-use tollgate_store::{Op, OpId, Reply, Step, StoreError, Transaction, join_all};
+use tollgate_store::{OpId, Reply, StoreError, join_all};
 
-use super::LimiterShared;
-use super::lease::{HeldTake, LimiterGrant, LimiterLease, StoredGrant};
+use super::lease::{LimiterGrant, LimiterLease, StoredGrant};
 use super::ticket::Ticket;
-use crate::{Event, LeaseError, OnDrop};
+use crate::observe::Reporter;
+use crate::reservation::{Reservation, ReservedTake};
+use crate::{LeaseError, OnDrop};
 
 /// By how much the usage of limits differs from what was taken: by index of the resource and name of the limit.
 #[derive(Default)]
@@ -212,7 +212,7 @@ impl LimiterLease<'_> {
         }
         let mut lease = self.into_owned();
         Reply::eager(async move {
-            let sent = lease.send_end(ending, |_| Vec::new()).await;
+            let sent = lease.send_end(ending, Vec::new()).await;
             sent.map_err(|error| match error {
                 RecordsError::Store(error) => error.into(),
                 // Without writes there are no tests that could fail.
@@ -225,33 +225,25 @@ impl LimiterLease<'_> {
     pub(super) async fn send_end(
         &mut self,
         ending: LeaseEnd,
-        writes: impl FnOnce(&StoredGrant) -> Vec<Write>,
+        writes: Vec<Write>,
     ) -> Result<(), RecordsError> {
         let extra = self.extra.take().unwrap_or_default();
         let shared = self.shared().clone();
         let Some(stored) = self.as_stored() else { return Ok(()) };
-        let writes = writes(stored);
-        let used_of = |(index, group): (usize, &Vec<HeldTake>)| {
-            used_of(group, (index == 0).then_some(&extra.deltas), ending)
-        };
-        let used: Vec<_> = stored.groups.iter().enumerate().map(used_of).collect();
-        let groups = stored.groups.iter().zip(&used);
-        let steps: Vec<_> =
-            groups.clone().map(|(group, used)| settlements(&shared, stored, group, used)).collect();
-        let call = |(index, steps)| Transaction { id: stored.id_of(index), steps, metered: true };
-        let calls: Vec<Transaction<'_>> = steps.iter().map(Vec::as_slice).enumerate().map(call).collect();
-        let mut rest = calls.as_slice();
+        let used = stored.used(&extra.deltas, ending);
+        let ends: Vec<_> = stored.reservations.iter().zip(&used).enumerate().collect();
+        let mut rest = ends.as_slice();
         // The end of a ticket is recorded even if there is nothing to settle, and before the rest is settled.
-        if let Some((first, others)) = calls.split_first().filter(|_| !writes.is_empty()) {
-            shared.store.bounded(shared.store.backend.apply_with(first, &writes)).await?;
+        if let Some(((index, (first, used)), others)) = ends.split_first().filter(|_| !writes.is_empty()) {
+            first.settle_with(&shared.store, used, stored.id_of(*index), &writes).await?;
             rest = others;
         }
         // All are sent at once: a caller that does not wait for the answer has ended all of it.
-        let store = shared.store.store_of(stored.is_local);
-        let says = |call: &&Transaction<'_>| !call.steps.is_empty() || stored.ticket.is_some();
-        let sent = rest.iter().filter(says).map(|call| shared.store.bounded(store.apply(call)));
+        let sent = rest.iter().map(|(index, (reservation, used))| {
+            reservation.settle(&shared.store, used, stored.id_of(*index))
+        });
         let ended = join_all(sent.collect()).await.into_iter().find_map(Result::err);
-        groups.for_each(|(group, used)| report_difference(&shared, group, used));
+        stored.report_differences(&shared.reporter, &used);
         ended.map_or(Ok(()), |error| Err(error.into()))
     }
 
@@ -261,15 +253,17 @@ impl LimiterLease<'_> {
         let shared = self.shared().clone();
         self.as_stored();
         let LimiterGrant::Stored(stored) = &self.grant else { return false };
-        if stored.is_local || stored.groups.iter().flatten().any(|held| held.pin.is_none()) {
+        if stored.is_degraded() || !stored.reservations.iter().all(Reservation::is_pinned) {
             return false;
         }
-        let deltas = self.extra.as_ref().map(|extra| &extra.deltas);
-        for (index, group) in stored.groups.iter().enumerate() {
-            let used = used_of(group, deltas.filter(|_| index == 0), ending);
-            group.iter().zip(&used).for_each(|(held, used)| settle_local(&shared, stored, held, used));
-            report_difference(&shared, group, &used);
+        let used = match &self.extra {
+            Some(extra) => stored.used(&extra.deltas, ending),
+            None => stored.used(&Deltas::default(), ending),
+        };
+        for (reservation, used) in stored.reservations.iter().zip(&used) {
+            reservation.settle_pinned(&shared.store, used);
         }
+        stored.report_differences(&shared.reporter, &used);
         true
     }
 
@@ -303,15 +297,11 @@ impl LimiterLease<'_> {
         let extra = self.extra.take().unwrap_or_default();
         let shared = self.shared().clone();
         let Some(stored) = self.as_stored() else { return };
-        for (index, group) in stored.groups.iter().enumerate() {
-            let used = used_of(group, (index == 0).then_some(&extra.deltas), ending);
-            let steps = settlements(&shared, stored, group, &used);
-            if !steps.is_empty() {
-                let call = Transaction { id: stored.id_of(index), steps: &steps, metered: true };
-                shared.store.store_of(stored.is_local).apply_detached(&call);
-            }
-            report_difference(&shared, group, &used);
+        let used = stored.used(&extra.deltas, ending);
+        for (index, (reservation, used)) in stored.reservations.iter().zip(&used).enumerate() {
+            reservation.settle_detached(&shared.store, used, stored.id_of(index));
         }
+        stored.report_differences(&shared.reporter, &used);
     }
 }
 
@@ -326,94 +316,65 @@ impl Drop for LimiterLease<'_> {
 }
 
 impl StoredGrant {
-    /// The id of the call that ends a group.
-    fn id_of(&self, group: usize) -> Option<OpId> {
-        self.ticket.map(|Ticket { id: OpId(id), .. }| OpId(id.wrapping_add(group as u128)))
+    /// Returns the id of the call that ends a reservation. Several processes may end those of a ticket.
+    fn id_of(&self, reservation: usize) -> Option<OpId> {
+        self.ticket.map(|Ticket { id: OpId(id), .. }| OpId(id.wrapping_add(reservation as u128)))
     }
 
     fn note<'n>(
         &self,
         deltas: &mut Deltas,
         resource: usize,
-        said: impl Iterator<Item = (&'n str, i128)>,
+        reported: impl Iterator<Item = (&'n str, i128)>,
         change: impl Fn(i128, i128, i128) -> i128,
     ) -> Result<(), LeaseError> {
-        let first = self.groups.iter().flatten().find(|held| held.planned.resource == resource);
-        let Some(held) = first else { return Ok(()) };
-        let (limits, mut wrong) = (held.planned.limits(), None);
-        for (name, amount) in said {
-            let Some(index) = limits.index(name) else {
-                wrong = wrong.or_else(|| Some(limits.unknown(name)));
+        let Some(take) = self.takes().find(|take| take.resource == resource) else { return Ok(()) };
+        let mut wrong = None;
+        for (name, amount) in reported {
+            let Some(index) = take.limits.index(name) else {
+                wrong = wrong.or_else(|| Some(take.limits.unknown(name).into()));
                 continue;
             };
-            let (limit, reserved) = (limits[index].name(), i128::from(held.planned.costs.amount(index)));
-            deltas.set(resource, limit, change(reserved, deltas.of(resource, limit), amount));
+            let (limit, reserved) = (&take.limits[index], take.costs.amount(index));
+            let delta = change(reserved.into(), deltas.of(resource, limit.name()), amount);
+            if delta > 0 && matches!(limit.kind(), Kind::Calls(_)) {
+                let used = u64::try_from(i128::from(reserved) + delta).unwrap_or(AMOUNT_MAX);
+                let limit = limit.name().clone();
+                wrong = wrong.or(Some(LeaseError::TooManyCalls { limit, used, reserved }));
+                continue;
+            }
+            deltas.set(resource, limit.name(), delta);
         }
-        wrong.map_or(Ok(()), |error| Err(error.into()))
+        wrong.map_or(Ok(()), Err)
     }
-}
 
-/// Settles one bucket that is in this process.
-fn settle_local(shared: &LimiterShared, stored: &StoredGrant, held: &HeldTake, used: &[u64]) {
-    let HeldTake { planned, at, pin: Some(pin) } = held else { return };
-    let (differs, holds) = (planned.costs.amounts() != used, planned.holds_resources());
-    if !differs && !holds {
-        return;
+    /// Returns the usage of each limit of each take of each reservation. Reports count for the first reservation.
+    fn used(&self, deltas: &Deltas, ending: LeaseEnd) -> Vec<Vec<Vec<u64>>> {
+        let of_take = |is_reported: bool, take: &ReservedTake| -> Vec<u64> {
+            let of_limit = |(limit, reserved): (&Limit, &u64)| {
+                let delta = if is_reported { deltas.of(take.resource, limit.name()) } else { 0 };
+                let used = (i128::from(*reserved) + delta).clamp(0, AMOUNT_MAX.into());
+                u64::try_from(used).unwrap_or(AMOUNT_MAX)
+            };
+            match ending {
+                LeaseEnd::Cancel => vec![0; take.costs.len()],
+                LeaseEnd::Commit => take.limits.iter().zip(take.costs.amounts()).map(of_limit).collect(),
+            }
+        };
+        let reservations = self.reservations.iter().enumerate();
+        reservations
+            .map(|(index, reservation)| {
+                reservation.takes.iter().map(|take| of_take(index == 0, take)).collect()
+            })
+            .collect()
     }
-    let holder = stored.term.map(|term| term.holder).filter(|_| holds);
-    let usage = Usage { at: *at, reserved: &planned.costs, used, holder };
-    pin.cell.settle(&shared.clock, planned.limits(), &usage);
-    if differs {
-        let (now, caller) = (shared.clock.now(), Caller::of(&planned.costs));
-        pin.count_settlement(now, planned.limits(), caller, planned.costs.amounts(), used);
-    }
-    shared.store.backend.wait_queues().notify_settled(&planned.place(&shared.store.namespace), &usage);
-}
 
-/// Returns the usage of each limit of each bucket.
-fn used_of(group: &[HeldTake], deltas: Option<&Deltas>, ending: LeaseEnd) -> Vec<Vec<u64>> {
-    let of_limit = |held: &HeldTake, index: usize| {
-        let reserved = i128::from(held.planned.costs.amount(index));
-        let delta =
-            deltas.map_or(0, |deltas| deltas.of(held.planned.resource, held.planned.limits()[index].name()));
-        u64::try_from((reserved + delta).clamp(0, AMOUNT_MAX.into())).unwrap_or(AMOUNT_MAX)
-    };
-    let of_bucket = |held: &HeldTake| match ending {
-        LeaseEnd::Cancel => vec![0; held.planned.costs.len()],
-        LeaseEnd::Commit => (0..held.planned.costs.len()).map(|index| of_limit(held, index)).collect(),
-    };
-    group.iter().map(of_bucket).collect()
-}
-
-/// Returns the steps that settle the usage, where there is anything to settle.
-fn settlements<'s>(
-    shared: &'s LimiterShared,
-    stored: &'s StoredGrant,
-    group: &'s [HeldTake],
-    used: &'s [Vec<u64>],
-) -> Vec<Step<'s>> {
-    let holder = stored.term.map(|term| term.holder);
-    let settles = |(held, used): &(&HeldTake, &Vec<u64>)| {
-        held.planned.holds_resources() || held.planned.costs.amounts() != used.as_slice()
-    };
-    let step = |(held, used): (&'s HeldTake, &'s Vec<u64>)| {
-        let holder = holder.filter(|_| held.planned.holds_resources());
-        let usage = Usage { at: held.at, reserved: &held.planned.costs, used, holder };
-        Step { place: held.planned.place(&shared.store.namespace), op: Op::SettleExisting(usage) }
-    };
-    group.iter().zip(used).filter(settles).map(step).collect()
-}
-
-/// Reports refunds and over-use of the entity itself.
-fn report_difference(shared: &LimiterShared, group: &[HeldTake], used: &[Vec<u64>]) {
-    let Some((held, used)) = group.first().zip(used.first()) else { return };
-    let limits = held.planned.limits().iter().enumerate().filter(|(_, limit)| !limit.is_resource());
-    for (index, limit) in limits {
-        let (reserved, used, limit) = (held.planned.costs.amount(index), used[index], limit.name());
-        if used < reserved {
-            shared.reporter.report_if_watched(&Event::Refunded { limit, amount: reserved - used });
-        } else if used > reserved {
-            shared.reporter.report(&Event::OverUsed { limit, amount: used - reserved });
+    /// Reports refunds and over-use of the entity itself.
+    fn report_differences(&self, reporter: &Reporter, used: &[Vec<Vec<u64>>]) {
+        for (reservation, used) in self.reservations.iter().zip(used) {
+            if let Some((take, used)) = reservation.takes.first().zip(used.first()) {
+                reporter.report_difference(&take.limits, &take.costs, used);
+            }
         }
     }
 }

@@ -14,6 +14,7 @@ use super::lease::LimiterLease;
 use super::settle::LeaseEnd;
 use super::ticket_text::parse;
 use crate::LeaseError;
+use crate::reservation::Reservation;
 
 /// What tickets of earlier forms begin with, which were not sealed.
 const UNSEALED_FORMS: [&str; 2] = ["tg1+", "tg2+"];
@@ -145,11 +146,11 @@ impl<'a> LimiterLease<'a> {
                 return Err(TicketError::Degraded);
             }
             let Some(stored) = lease.as_stored() else { return Err(TicketError::Degraded) };
-            let holds = stored.groups.iter().flatten().any(|held| held.planned.holds_resources());
+            let holds = stored.reservations.iter().any(Reservation::holds_resources);
             if holds && !stored.is_detached {
                 return Err(TicketError::Held);
             }
-            let ttl = stored.term.map(|term| term.ttl);
+            let ttl = stored.term().map(|term| term.ttl);
             let ticket = stored.ticket.unwrap_or_else(|| Ticket::new(shared.clock.now(), ttl));
             let text = stored.to_text(&ticket);
             let sealed = shared.store.bounded(shared.catalog.seal(&text)).await?;
@@ -191,7 +192,7 @@ impl<'a> LimiterLease<'a> {
         let Ticket { id: OpId(id), expires } = ticket;
         let writes = shared.catalog.ticket_writes(id, expires, &by);
         let record = writes.last().map(|write| write.key().clone());
-        match self.send_end(ending, |_| writes).await {
+        match self.send_end(ending, writes).await {
             Ok(()) => {}
             Err(RecordsError::Store(error)) => return Err(error.into()),
             Err(RecordsError::Failed(0)) => {

@@ -10,21 +10,22 @@ use std::time::Duration;
 use tollgate_core::{AMOUNT_MAX, Costs, Demand, Limit, Limits, Span, Tick};
 use tollgate_store::{Key, LeaseTerm, OpId};
 
-use super::lease::{HeldTake, StoredGrant};
-use super::plan::PlannedTake;
+use super::lease::StoredGrant;
 use super::ticket::Ticket;
+use crate::reservation::{Origin, Reservation, ReservedTake};
 
 impl StoredGrant {
     /// What the lease holds, as text.
     pub(super) fn to_text(&self, ticket: &Ticket) -> String {
         let Ticket { id: OpId(id), expires } = ticket;
-        let holder = self.term.map_or("-".into(), |term| format!("{:x}", term.holder));
+        let holder = self.term().map_or("-".into(), |term| format!("{:x}", term.holder));
         let (expires, resources) = (expires.as_micros(), self.resources.join(","));
         let mut text = format!("{id:x}+{expires}+{holder}+{}+{resources}", self.entity);
-        for HeldTake { planned, at, .. } in self.groups.iter().flatten() {
+        for take in self.takes() {
+            let (entity, _) = take.key.pair().expect("the key of an entity's bucket has two parts");
             // Writing to a string cannot fail.
-            let _ = write!(text, "+{},{},{}", planned.entity(), planned.resource, at.as_micros());
-            let limits = planned.limits().iter().zip(planned.costs.amounts());
+            let _ = write!(text, "+{entity},{},{}", take.resource, take.at.as_micros());
+            let limits = take.limits.iter().zip(take.costs.amounts());
             // A cooldown is no limit that anything is settled of.
             for (limit, amount) in limits.filter(|(limit, _)| !limit.is_cooldown()) {
                 let sign = if limit.is_resource() { ':' } else { '=' };
@@ -51,29 +52,28 @@ pub(super) fn parse(text: &str) -> Result<(StoredGrant, Ticket), &'static str> {
     };
     let (entity, resources) = (section()?, section()?);
     let resources: Vec<Box<str>> = resources.split(',').map(Into::into).collect();
-    let parts =
-        sections.map(|text| parse_part(text, entity, &resources)).collect::<Result<Vec<HeldTake>, _>>()?;
+    let parts = sections
+        .map(|text| parse_part(text, entity, &resources))
+        .collect::<Result<Vec<ReservedTake>, _>>()?;
     if parts.is_empty() {
         return Err("it was cut off");
     }
-    Ok((StoredGrant::redeemed(grouped(parts), resources, entity.into(), term), ticket))
+    Ok((StoredGrant::redeemed(grouped(parts, term), resources, entity), ticket))
 }
 
 /// Several takes from one bucket are settled one after the other.
-fn grouped(parts: Vec<HeldTake>) -> Vec<Vec<HeldTake>> {
-    let mut groups: Vec<Vec<HeldTake>> = Vec::new();
+fn grouped(parts: Vec<ReservedTake>, term: Option<LeaseTerm>) -> Vec<Reservation> {
+    let mut groups: Vec<Vec<ReservedTake>> = Vec::new();
     for part in parts {
-        let has_place =
-            |group: &&mut Vec<HeldTake>| !group.iter().any(|held| held.planned.key() == part.planned.key());
-        match groups.iter_mut().find(has_place) {
+        match groups.iter_mut().find(|group| !group.iter().any(|take| take.key == part.key)) {
             Some(group) => group.push(part),
             None => groups.push(vec![part]),
         }
     }
-    groups
+    groups.into_iter().map(|takes| Reservation::new(takes, Origin::Store, term)).collect()
 }
 
-fn parse_part(text: &str, caller: &str, resources: &[Box<str>]) -> Result<HeldTake, &'static str> {
+fn parse_part(text: &str, caller: &str, resources: &[Box<str>]) -> Result<ReservedTake, &'static str> {
     let mut fields = text.split(',');
     let mut field = || fields.next().filter(|it| !it.is_empty()).ok_or("a part of it was cut off");
     let entity = field()?;
@@ -89,7 +89,7 @@ fn parse_part(text: &str, caller: &str, resources: &[Box<str>]) -> Result<HeldTa
     // What is of another entity than the one that called was charged to it as a parent.
     let costs = if entity == caller { costs } else { costs.of_child() };
     let key = Key::new(&[entity, name]);
-    Ok(HeldTake::redeemed(PlannedTake::redeemed(entity, key, resource, limits, costs), at))
+    Ok(ReservedTake { key, limits, costs, at, resource, pin: None })
 }
 
 /// A limit of which only the name counts, and whether it is given back: what is settled is moved to the limits in force

@@ -42,7 +42,7 @@ impl Limiter {
         let call = Transaction { id: None, steps: &steps, metered: false };
         match store.store_of(true).apply(&call).wait() {
             Ok(TxnOutcome::Done(done)) => {
-                Some(LimiterLease::stored(self, StoredGrant::local(request, plan.clone(), &done), None))
+                Some(LimiterLease::stored(self, StoredGrant::local(request, &plan, &done), None))
             }
             _ => None,
         }

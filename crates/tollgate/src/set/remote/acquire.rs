@@ -1,7 +1,7 @@
 //! Taking from a set in a store.
 
 use tollgate_core::{Costs, Demand, Denial};
-use tollgate_store::{LeaseTerm, StepOutcome, StoreError};
+use tollgate_store::{LeaseTerm, StoreError};
 
 use super::{InForce, StoredBacking};
 use crate::admission::{AdmittedPlan, Decision, DeniedPlan, Planner, Takes, WaitPolicy, admit};
@@ -93,11 +93,8 @@ impl LimitSet {
     ) -> Lease<'a> {
         admitted.report(self.reporter(), &admitted.remarks(&planner.takes(&admitted.plan)));
         let AdmittedPlan { plan: SetPlan { in_force, costs }, outcomes, term, waited, .. } = admitted;
-        let at = match outcomes.first() {
-            Some(StepOutcome::Taken(taken)) => taken.at,
-            _ => planner.remote.clock().now(),
-        };
-        Lease::stored(self, at, costs, waited, Grant::new(self, planner.remote, in_force, term))
+        let grant = Grant::new(self, planner.remote, &in_force, &costs, outcomes.first(), term);
+        Lease::stored(self, waited, grant)
     }
 
     fn deny_stored<'a>(&'a self, denied: DeniedPlan<SetPlan>) -> Result<Attempt<Lease<'a>>, AcquireError> {

@@ -1,8 +1,8 @@
 //! Fallback of a set while its store is unavailable.
 
 use tollgate_catalog::OnUnavailable;
-use tollgate_core::{Costs, Demand};
-use tollgate_store::{Op, StepOutcome, Transaction, TxnOutcome};
+use tollgate_core::Demand;
+use tollgate_store::{Op, Transaction, TxnOutcome};
 
 use super::StoredBacking;
 use crate::lease::Grant;
@@ -21,8 +21,7 @@ impl LimitSet {
                 let in_force = remote.in_force();
                 // A demand that is not valid is an error, also while the store is unavailable.
                 remote.costs(&in_force, wanted, |name| self.skip_unknown(name))?;
-                let nothing = Costs::none(in_force.limits.len());
-                Lease::stored(self, remote.clock().now(), nothing, None, Grant::nothing(in_force))
+                Lease::stored(self, None, Grant::nothing(remote, &in_force))
             }
             OnUnavailable::Local => match self.take_local_share(remote, wanted)? {
                 Some(lease) => lease,
@@ -51,7 +50,6 @@ impl LimitSet {
             .apply(&Transaction { id: None, steps: &steps, metered: false })
             .wait();
         let Ok(TxnOutcome::Done(done)) = taken else { return Ok(None) };
-        let Some(StepOutcome::Taken(taken)) = done.first() else { return Ok(None) };
-        Ok(Some(Lease::stored(self, taken.at, costs.clone(), None, Grant::local(in_force.clone()))))
+        Ok(Some(Lease::stored(self, None, Grant::local(remote, &in_force, &costs, done.first()))))
     }
 }
