@@ -13,7 +13,7 @@ use tollgate_store::{BucketRef, Step, StoreError, Transaction, TxnOutcome};
 use crate::codec::RedisRow;
 use crate::commit::{Changes, Expiry};
 use crate::layout::Layout;
-use crate::queue::QueueStanding;
+use crate::queue::QueueStatus;
 use crate::records::item_of;
 use crate::service::SeenValues;
 
@@ -74,7 +74,7 @@ pub(crate) struct DraftTxn<'a> {
     /// What the steps used, where that is not what they say.
     usage_overrides: &'a [UsageDelta],
     /// How the caller stands among waiters.
-    standing: QueueStanding,
+    queue_status: QueueStatus,
     /// The commands that remove the caller's claims if it is granted.
     granting: Vec<[Vec<u8>; 3]>,
     /// Records as they are stored and as they will be.
@@ -97,7 +97,7 @@ impl<'a> DraftTxn<'a> {
             changes,
             missing,
             usage_overrides: &[],
-            standing: QueueStanding::default(),
+            queue_status: QueueStatus::default(),
             granting: Vec::new(),
             items,
         }
@@ -109,8 +109,8 @@ impl<'a> DraftTxn<'a> {
     }
 
     /// The caller stands so among waiters: behind a claim on a limit it takes nothing.
-    pub(crate) fn standing(self, standing: QueueStanding) -> DraftTxn<'a> {
-        DraftTxn { standing, ..self }
+    pub(crate) fn queue_status(self, queue_status: QueueStatus) -> DraftTxn<'a> {
+        DraftTxn { queue_status, ..self }
     }
 
     /// If the call is granted, these are carried out with it.
@@ -157,7 +157,7 @@ impl<'a> DraftTxn<'a> {
 
     /// Adds to the denials of the takes how the caller stands among waiters.
     fn behind_waiters(&self, steps: &[Step<'_>], denials: Vec<Denial>) -> Vec<Denial> {
-        let QueueStanding { held, ahead } = self.standing;
+        let QueueStatus { held, ahead } = self.queue_status;
         let takes = steps.iter().enumerate().filter(|(_, step)| step.takes().is_some());
         let stand = |((step, _), denial): ((usize, &Step<'_>), Denial)| {
             let denial = denial.with_ahead(ahead);
@@ -303,7 +303,7 @@ impl BucketTxn for DraftTxn<'_> {
     }
 
     fn is_held_back(&self) -> bool {
-        self.standing.held.is_some()
+        self.queue_status.held.is_some()
     }
 
     /// Writes down what was used under limits of other names or places, because the stored form counts usage in the limits in

@@ -159,10 +159,10 @@ pub enum StepOutcome {
 pub struct Taken {
     /// When; a refund wants to know.
     pub at: Tick,
-    /// One bit for each limit, by its place, that had something to remark: see [`Bucket::warnings`].
+    /// One bit for each limit, by its place, that warned: see [`Bucket::warnings`].
     ///
     /// [`Bucket::warnings`]: tollgate_core::Bucket::warnings
-    pub remarks: u32,
+    pub warnings: u32,
 }
 
 /// Why a store could not answer. A denial is no error.

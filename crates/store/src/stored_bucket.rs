@@ -154,7 +154,7 @@ impl Step<'_> {
             (Op::Take { costs, term }, Some((limits, bucket))) => {
                 let holder = term.map(|term| term.starting(now));
                 let at = bucket.commit(limits, now, &Take { costs, holder });
-                StepOutcome::Taken(Taken { at, remarks: bucket.warnings(limits, now) })
+                StepOutcome::Taken(Taken { at, warnings: bucket.warnings(limits, now) })
             }
             (Op::Settle(usage) | Op::SettleExisting(usage), target) => {
                 if let Some((limits, bucket)) = target {

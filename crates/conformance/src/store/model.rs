@@ -136,7 +136,7 @@ fn do_step(step: &Step<'_>, place: Option<&mut ModelBucket>, at: Option<Tick>, n
     match (&step.op, place) {
         (Op::Take { .. }, Some((limits, bucket))) => {
             let at = at.expect("one for each take");
-            StepOutcome::Taken(Taken { at, remarks: bucket.warnings(limits, now) })
+            StepOutcome::Taken(Taken { at, warnings: bucket.warnings(limits, now) })
         }
         (Op::Settle(usage) | Op::SettleExisting(usage), Some((limits, bucket))) => {
             bucket.settle_counted_in(counted_in, limits, now, usage);

@@ -39,7 +39,7 @@ use crate::{
 ///     }
 ///
 ///     async fn take_portion(&self, portion: &Portion) -> PortionOutcome {
-///         let taken = StepOutcome::Taken(Taken { at: self.now(), remarks: 0 });
+///         let taken = StepOutcome::Taken(Taken { at: self.now(), warnings: 0 });
 ///         PortionOutcome::Taken(portion.call.steps().map(|_| taken).collect())
 ///     }
 ///
@@ -285,7 +285,7 @@ async fn take<S: PortionSource>(
     if parts.iter().zip(&buffers).all(|(part, buffer)| buffer.has(part.bucket.limits, part.costs)) {
         let taken = parts.iter().zip(&mut buffers).map(|(part, buffer)| {
             buffer.take(part.bucket.limits, part.costs, now);
-            StepOutcome::Taken(Taken { at: buffer.filled(), remarks: 0 })
+            StepOutcome::Taken(Taken { at: buffer.filled(), warnings: 0 })
         });
         return Ok(Some(taken.collect()));
     }

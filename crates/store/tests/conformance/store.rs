@@ -57,7 +57,7 @@ impl Faulty {
                 self.deny_first(&call, applied)
             }
             TxnOutcome::Done(done) if self.has(Fault::RemarksNothing) => {
-                TxnOutcome::Done(done.into_iter().map(without_remarks).collect())
+                TxnOutcome::Done(done.into_iter().map(without_warnings).collect())
             }
             applied => applied,
         })
@@ -98,9 +98,9 @@ fn nothing_done(op: &Op<'_>) -> StepOutcome {
     }
 }
 
-fn without_remarks(done: StepOutcome) -> StepOutcome {
+fn without_warnings(done: StepOutcome) -> StepOutcome {
     match done {
-        StepOutcome::Taken(taken) => StepOutcome::Taken(Taken { remarks: 0, ..taken }),
+        StepOutcome::Taken(taken) => StepOutcome::Taken(Taken { warnings: 0, ..taken }),
         done => done,
     }
 }

@@ -24,7 +24,7 @@ impl Store for DryRunStore {
             if denials.iter().any(|denial| denial.ready() != Ready::Now) {
                 return Ok(TxnOutcome::Denied(denials));
             }
-            let taken = Taken { at: clock.now(), remarks: 0 };
+            let taken = Taken { at: clock.now(), warnings: 0 };
             let done = |step: &Step<'_>| match step.op {
                 Op::Take { .. } => StepOutcome::Taken(taken),
                 Op::Settle(_) | Op::SettleExisting(_) => StepOutcome::Settled,
