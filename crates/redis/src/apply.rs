@@ -179,7 +179,7 @@ impl RedisInner {
             }
             let granting = call.place.rank.map(|rank| self.granting(txn, rank)).unwrap_or_default();
             self.draft(view)
-                .told(call.used)
+                .usage_override(call.used)
                 .queue_status(queue_status)
                 .granting(granting)
                 .plan(txn, call.writes)

@@ -104,7 +104,7 @@ impl<'a> DraftTxn<'a> {
     }
 
     /// Sets what the steps used; what they say themselves does not count then.
-    pub(crate) fn told(self, usage_overrides: &'a [UsageDelta]) -> DraftTxn<'a> {
+    pub(crate) fn usage_override(self, usage_overrides: &'a [UsageDelta]) -> DraftTxn<'a> {
         DraftTxn { usage_overrides, ..self }
     }
 
@@ -198,7 +198,7 @@ impl<'a> DraftTxn<'a> {
             None | Some([]) => Ok(None),
             Some(bytes) => {
                 let row = RedisRow::from_bytes(bytes, Some(place.limits));
-                row.map(Some).map_err(|trouble| trouble.into_error(Default::default()))
+                row.map(Some).map_err(|error| error.into_error(Default::default()))
             }
         }
     }
@@ -313,7 +313,7 @@ impl BucketTxn for DraftTxn<'_> {
         let Some(sums) = usage else { return };
         let caller = sums.caller();
         if *sums.limits() != stored.limits && !sums.adopt(&stored.limits, now, caller) {
-            let before = sums.turned(&stored.limits, now, caller);
+            let before = sums.roll_over(&stored.limits, now, caller);
             handle.usage_writes.extend(before.writes_at(place, self.usage_retention));
             usage.take_if(|sums| sums.is_empty());
         }
@@ -321,7 +321,7 @@ impl BucketTxn for DraftTxn<'_> {
 
     fn usage_override(&self, step: usize) -> Option<Used<'_>> {
         let delta = self.usage_overrides.get(step)?;
-        Some(Used::Told(delta.caller, delta.events, &delta.amounts))
+        Some(Used::Reported(delta.caller, delta.events, &delta.amounts))
     }
 
     /// Counts usage in the limits in force; if those have other places than the limits of the step, it goes to the records.

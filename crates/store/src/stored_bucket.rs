@@ -92,7 +92,7 @@ impl StoredBucket {
     }
 
     /// Returns the denial that a step that takes would get at `now`, under the limits in force if its own are older.
-    pub fn ask(mut self, step: &Step<'_>, now: Tick) -> Option<Denial> {
+    pub fn evaluate(mut self, step: &Step<'_>, now: Tick) -> Option<Denial> {
         let (costs, limits) = (step.takes()?, step.place.limits);
         self.rebase(limits, now);
         let is_as_counted = self.limits.same_layout(limits);

@@ -121,7 +121,7 @@ impl Model {
         bucket.peek(&limits, now)
     }
 
-    pub(super) fn ask(&self, steps: &[Step<'_>], now: Tick) -> Vec<Denial> {
+    pub(super) fn evaluate(&self, steps: &[Step<'_>], now: Tick) -> Vec<Denial> {
         let ask = |step: &Step<'_>| {
             let Op::Take { costs, .. } = &step.op else { return None };
             let (limits, bucket) = self.under(&step.place, now);

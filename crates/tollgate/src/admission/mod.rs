@@ -196,7 +196,7 @@ impl<P: Planner> Call<'_, P> {
         let checks_deadline =
             self.caller.has_deadline() && !std::mem::replace(&mut self.has_checked_deadline, true);
         if gives_up || checks_deadline {
-            let alone = self.store.ask(takes).await?;
+            let alone = self.store.evaluate(takes).await?;
             self.planner.observe(&alone);
             // Whatever the waiters ahead wait for: when they are served may not be known yet.
             if self.caller.is_too_late(&alone) {

@@ -136,7 +136,7 @@ impl LimiterShared {
         policy: WaitPolicy,
     ) -> Result<Box<ChainStatus>, StoreError> {
         let takes: Vec<Takes<'_>> = plan.iter().map(PlannedTake::takes).collect();
-        let denials = self.store.ask(&takes).await?.into_iter();
+        let denials = self.store.evaluate(&takes).await?.into_iter();
         let behind = |(planned, denial): (&PlannedTake, Denial)| {
             behind(&*self.store.backend, &self.store.namespace, planned.key(), policy.priority, denial)
         };

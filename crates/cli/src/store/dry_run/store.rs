@@ -20,7 +20,7 @@ impl Store for DryRunStore {
         let steps = call.steps;
         let clock = self.clock().clone();
         Reply::later(async move {
-            let denials = self.inner.ask(steps).await?;
+            let denials = self.inner.evaluate(steps).await?;
             if denials.iter().any(|denial| denial.ready() != Ready::Now) {
                 return Ok(TxnOutcome::Denied(denials));
             }
@@ -35,8 +35,8 @@ impl Store for DryRunStore {
         })
     }
 
-    fn ask<'a>(&'a self, steps: &[Step<'a>]) -> Reply<'a, Result<Vec<Denial>, StoreError>> {
-        self.inner.ask(steps)
+    fn evaluate<'a>(&'a self, steps: &[Step<'a>]) -> Reply<'a, Result<Vec<Denial>, StoreError>> {
+        self.inner.evaluate(steps)
     }
 
     fn peek<'a>(&'a self, place: &BucketRef<'a>) -> Reply<'a, Result<Vec<Status>, StoreError>> {
