@@ -15,7 +15,7 @@ use tollgate_store::{Mutex, SplitMix64};
 
 use super::account::{Accounts, Announced};
 use super::budget::Budget;
-use super::call::{DemandOf, End, Reservation};
+use super::call::{DemandOf, End, CallReservation};
 use super::entry::{ItemEntries, ItemEntry, ItemPhase, ItemSlot};
 use super::outbox::Outbox;
 use super::shared::CooldownLink;
@@ -35,7 +35,7 @@ const ROUNDS_MAX: usize = 64;
 
 /// Spawns a call as a task of its own.
 pub(super) type Spawn<P, S, O> =
-    Box<dyn Fn(&mut JoinSet<End<O>>, ItemAttempt<P, S>, Option<Reservation>) -> AbortHandle + Send>;
+    Box<dyn Fn(&mut JoinSet<End<O>>, ItemAttempt<P, S>, Option<CallReservation>) -> AbortHandle + Send>;
 
 /// The sizes of a batch.
 #[derive(Clone, Copy, Debug)]
