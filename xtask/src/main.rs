@@ -14,6 +14,7 @@ mod servers;
 mod soak;
 mod stopwatch;
 mod test;
+mod test_binaries;
 mod tidy;
 
 use std::process::ExitCode;

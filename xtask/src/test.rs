@@ -81,8 +81,8 @@ fn tidy_step(root: &Path) -> Result<()> {
 }
 
 fn tests(root: &Path) -> Result<()> {
-    Cargo::new(["test", "--workspace", "--no-fail-fast"]).run(root)?;
-    // No crate of the workspace enables the vocabularies, so they need a separate test run.
+    Cargo::workspace("test").args(["--no-fail-fast"]).run(root)?;
+    // The vocabularies would make every other test slower, so they have a run of their own.
     Cargo::new(["test", "--package", "tollgate-provider", "--features", "tiktoken", "--lib"]).run(root)
 }
 
@@ -100,7 +100,9 @@ fn loom(root: &Path) -> Result<()> {
 }
 
 fn docs(root: &Path) -> Result<()> {
-    Cargo::new(["doc", "--workspace", "--no-deps"]).env("RUSTDOCFLAGS", "-D warnings").run(root)
+    Cargo::new(["doc", "--workspace", "--all-features", "--no-deps"])
+        .env("RUSTDOCFLAGS", "-D warnings")
+        .run(root)
 }
 
 #[cfg(test)]
