@@ -12,6 +12,7 @@ mod context;
 mod demand_text;
 mod duration_text;
 mod exit;
+mod features;
 mod limit_text;
 mod limits_file;
 #[cfg(feature = "mock-provider")]

@@ -1,8 +1,11 @@
 //! Groups of commands in the help of the program. clap lists all commands under one heading.
 
-use clap::{Command, CommandFactory};
+use std::ffi::OsString;
+
+use clap::{Arg, ArgAction, Command, CommandFactory, value_parser};
 
 use super::Cli;
+use crate::features;
 use crate::output::style;
 
 /// The groups with their commands, in the order in which they are shown.
@@ -16,7 +19,7 @@ const GROUPS: [(&str, &[&str]); 6] = [
 ];
 
 /// Returns the command line with help that lists commands by group. The commands are hidden, so that clap does not list them
-/// a second time.
+/// a second time. Those that this build leaves out accept any arguments, so that the caller can report what is missing.
 pub(crate) fn grouped_command() -> Command {
     let command = Cli::command();
     let template = format!(
@@ -24,7 +27,14 @@ pub(crate) fn grouped_command() -> Command {
         listing(&command)
     );
     let command = command.override_usage("tollgate [OPTIONS] <COMMAND>").help_template(template);
-    command.mut_subcommands(|below| below.hide(true))
+    let missing = features::missing_commands().map(|(name, _)| missing_command(name));
+    command.mut_subcommands(|below| below.hide(true)).subcommands(missing)
+}
+
+fn missing_command(name: &'static str) -> Command {
+    let rest = Arg::new("rest").action(ArgAction::Append).num_args(0..).trailing_var_arg(true);
+    let rest = rest.allow_hyphen_values(true).value_parser(value_parser!(OsString));
+    Command::new(name).hide(true).disable_help_flag(true).arg(rest)
 }
 
 fn listing(command: &Command) -> String {
@@ -39,6 +49,11 @@ fn listing(command: &Command) -> String {
             text.push_str(&format!("  {name}{:<width$}{name:#}  {about}\n", below.get_name()));
         }
         text.push('\n');
+    }
+    let missing: Vec<&str> = features::missing_commands().map(|(name, _)| name).collect();
+    if !missing.is_empty() {
+        text.push_str(&format!("{heading}Not in this build:{heading:#}\n"));
+        text.push_str(&format!("  {}; running one shows how to install it\n\n", missing.join(", ")));
     }
     text
 }
