@@ -21,7 +21,6 @@ sessions![
     audit,
     calls,
     configuration,
-    demo,
     entities,
     explained,
     limits,
@@ -36,6 +35,12 @@ sessions![
     tickets,
     trouble,
 ];
+
+#[test]
+#[cfg(feature = "mock-provider")]
+fn demo() {
+    session::replay("demo");
+}
 
 #[test]
 #[cfg(feature = "mock-provider")]

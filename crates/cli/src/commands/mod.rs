@@ -10,6 +10,7 @@ mod call;
 mod capacity;
 mod cascade;
 mod config;
+#[cfg(feature = "mock-provider")]
 mod demo;
 mod disable;
 mod entity;
@@ -73,6 +74,7 @@ pub(crate) fn run(context: &Context, command: Command) -> Result<Output> {
             }
             top::run(context, args)
         }
+        #[cfg(feature = "mock-provider")]
         Command::Demo(args) => demo::run(context, args),
         #[cfg(feature = "batch")]
         Command::Batch(command) => batch::run(context, command),
@@ -130,6 +132,7 @@ impl DryRun {
             | Command::Reference => DryRun::Supported,
             #[cfg(feature = "batch")]
             Command::Batch(_) => DryRun::Supported,
+            #[cfg(feature = "mock-provider")]
             Command::Demo(_) => DryRun::Unsupported("demo"),
             #[cfg(feature = "dynamodb")]
             Command::Aggregate(_) => DryRun::Unsupported("aggregate"),
