@@ -36,6 +36,7 @@ mod system;
 mod token;
 mod top;
 mod usage;
+mod wait_progress;
 mod waiting;
 
 use anyhow::Result;
