@@ -19,6 +19,7 @@ mod limits_file;
 mod mock_text;
 mod names;
 mod output;
+mod percent_text;
 mod reading;
 mod settings;
 mod store;

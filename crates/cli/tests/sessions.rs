@@ -21,7 +21,6 @@ sessions![
     audit,
     calls,
     configuration,
-    demo,
     entities,
     explained,
     limits,
@@ -47,6 +46,12 @@ sessions![
 ))]
 fn shell() {
     session::replay("shell");
+}
+
+#[test]
+#[cfg(feature = "mock-provider")]
+fn demo() {
+    session::replay("demo");
 }
 
 #[test]
