@@ -10,6 +10,7 @@ mod leftovers;
 mod length;
 mod machine_paths;
 mod manifest;
+mod pages;
 mod required_files;
 mod source;
 mod type_names;
@@ -67,6 +68,7 @@ pub(crate) fn check_and_print(root: &Path) -> Result<usize> {
 fn check(files: &[File], members: &[Member]) -> Vec<Violation> {
     let mut found = required_files::check(files);
     found.extend(type_names::check(files));
+    found.extend(pages::check(files));
     for file in files {
         found.extend(check_file(file));
     }
@@ -124,6 +126,7 @@ mod tests {
             File { path: "crates/core/Cargo.toml".to_owned(), text: manifest.to_owned() },
             File { path: "ARCHITECTURE.md".to_owned(), text: "nothing\n".to_owned() },
             File { path: "crates/core/src/desk.rs".to_owned(), text: "struct Desk;\n".to_owned() },
+            File { path: "docs/lost.md".to_owned(), text: "# Lost\n".to_owned() },
         ];
         let member = Member {
             name: "tollgate-core".to_owned(),
@@ -132,7 +135,7 @@ mod tests {
             ..Member::default()
         };
         let found: Vec<String> = check(&files, &[member]).iter().map(ToString::to_string).collect();
-        // Layers, lints, dependencies; the description, the crate page, ARCHITECTURE.md; five required files; a metaphor.
-        assert_eq!(found.len(), 3 + 3 + 5 + 1, "{found:#?}");
+        // Layers, lints, dependencies; the description, the crate page, ARCHITECTURE.md; five required files; a metaphor; a page that is not in the summary.
+        assert_eq!(found.len(), 3 + 3 + 5 + 1 + 1, "{found:#?}");
     }
 }
