@@ -105,8 +105,8 @@ mod tests {
     #[test]
     fn a_page_that_is_not_in_the_summary_is_caught() {
         assert_eq!(lines("docs/lost.md", "# Lost\n"), [1]);
-        assert_eq!(lines("docs/guide/here.md", "# Here\n"), []);
-        assert_eq!(lines("README.md", "# Readme\n"), []);
+        assert!(lines("docs/guide/here.md", "# Here\n").is_empty());
+        assert!(lines("README.md", "# Readme\n").is_empty());
     }
 
     #[test]
