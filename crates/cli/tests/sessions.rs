@@ -87,6 +87,7 @@ fn old() {
 
 #[test]
 fn the_pages_of_the_guide_are_true() {
+    session::replay_page("docs/tutorial.md");
     session::replay_page("docs/guide/command-line.md");
     session::replay_page("docs/guide/limits-files.md");
 }

@@ -27,8 +27,12 @@ fn main() -> Result<(), Box<dyn Error>> {
         call(&worker, request)?;
     }
 
-    println!("\ngreen says \"too many requests\", so it is left alone for a while");
-    pool[1].cool_down(Duration::from_secs(30)).wait()?;
+    // The provider answers 429: the account of that call gets a cooldown, and the pool uses the others.
+    if let Attempt::Admitted(lease) = worker.try_acquire(demand! { rpm: 1 }).wait()? {
+        println!("\n{} answers 429, so it is not used for a while", lease.config()["account"]);
+        lease.set().cool_down(Duration::from_secs(30)).wait()?;
+        lease.commit().wait()?;
+    }
     for request in 5..=8 {
         call(&worker, request)?;
     }

@@ -1,10 +1,9 @@
-//! Tollgate decides who may call an expensive API now, who waits and who is refused: requests, tokens, money
-//! and concurrency, taken together or not at all.
+//! Tollgate is a rate limiter for LLM providers and other expensive APIs: requests, tokens, money and concurrency, all of them together
+//! or none, for the threads of one process or a fleet of hosts.
 //!
 //! ```
 //! use tollgate::{demand, Limit, LimitSet};
 //!
-//! # tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(async {
 //! let limits = LimitSet::new([
 //!     Limit::per_minute("rpm", 500),
 //!     Limit::per_minute("tpm", 200_000),
@@ -12,17 +11,16 @@
 //! ])?;
 //!
 //! // Waits its turn, then holds a connection, a request and an estimate of the tokens.
-//! let lease = limits.acquire(demand! { rpm: 1, tpm: 1_500 }).await?;
+//! let lease = limits.acquire(demand! { rpm: 1, tpm: 1_500 }).wait()?;
 //! // ... call the API; an early return or a panic frees the connection ...
 //! let tokens_used = 1_180;
-//! lease.settle(demand! { rpm: 1, tpm: tokens_used }).await?;
-//! # Ok::<(), Box<dyn std::error::Error>>(())
-//! # }).unwrap();
+//! lease.settle(demand! { tpm: tokens_used }).wait()?; // unused tokens are refunded, over-use becomes debt
+//! # Ok::<(), tollgate::Error>(())
 //! ```
 //!
-//! In a thread, with no runtime, write `.wait()` where a task writes `.await`: both wait in the same queue.
+//! In a task write `.await` where a thread writes `.wait()`: both wait in the same queue, and no runtime is needed.
 //!
-//! Which one:
+//! # Which one
 //!
 //! | you have | use |
 //! |---|---|
@@ -30,17 +28,47 @@
 //! | several such sets to spread over: accounts, regions, keys | [`LimitPool`] |
 //! | many users, keys or projects, with stored limits that an operator changes | [`Limiter`] |
 //! | limits that come with each call | [`Checker`] |
-//! | jobs to run in threads, tasks or processes under limits | `workers` (feature `workers`) |
-//! | many requests to a provider that answers 429 | the crate `tollgate-batch` |
+//! | jobs to run in threads, tasks or processes under limits | `workers::WorkerPool` (feature `workers`) |
+//! | many requests to a provider that answers 429 | `Batch` in the crate `tollgate-batch` |
 //!
-//! All of them have [`try_acquire`](LimitSet::try_acquire), which answers now, and [`acquire`](LimitSet::acquire), which waits, with one
-//! builder ([`Acquire`]). A denial is a value, [`Attempt::Denied`]; every error becomes an [`Error`]. What happens is reported to an
-//! [`Observer`], and to `tracing`.
+//! All of them have [`try_acquire`](LimitSet::try_acquire), which answers at once, and [`acquire`](LimitSet::acquire), which waits, with one
+//! builder ([`Acquire`]). A denial is a value, [`Attempt::Denied`], with the status of every limit and the time to retry; every error
+//! becomes an [`Error`]. What is admitted holds a [`Lease`] or a [`LimiterLease`], which is settled, committed, cancelled or dropped, and
+//! counts once. Events go to an [`Observer`], and to `tracing`.
 //!
-//! Features: `file`, `shm`, `redis`, `dynamodb` for stores, `calendar`, `serde`, `tower`, `workers`, `tokio`, `processes`.
+//! # Limits
+//!
+//! [`Limit::per_minute`], [`Limit::rate`] (token bucket, also as leaky bucket and GCRA: [`Algorithm`]), [`Limit::fixed_window`],
+//! [`Limit::sliding_window`], [`Limit::calls`], [`Limit::resource`] (a concurrency limit), [`Limit::quota`] (until a time of a calendar, or
+//! for a session), [`Limit::custom`]. Amounts are integers, in a [`Unit`] if there is one.
+//!
+//! # Stores
+//!
+//! | store | feature | shared by |
+//! |---|---|---|
+//! | [`Memory`] | | the threads and tasks of one process |
+//! | `file::FileStore` | `file` | the processes of one host; limits survive a restart |
+//! | `shm::ShmStore` | `shm` | the processes of one host, on Linux |
+//! | `redis::RedisStore` | `redis` | hosts, through Redis or Valkey |
+//! | `dynamo::DynamoStore` | `dynamodb` | hosts, through a DynamoDB table |
+//!
+//! # Features
+//!
+//! | feature | adds |
+//! |---|---|
+//! | `calendar` (default) | quotas that reset by a cron expression in a time zone |
+//! | `tracing` (default) | events through the crate `tracing` |
+//! | `file`, `shm`, `redis`, `dynamodb` | the stores above |
+//! | `workers` | pools of workers in threads |
+//! | `tokio` | the same in tasks of a tokio runtime |
+//! | `processes` | workers in separate processes |
+//! | `serde` | values of any type in the config of a limit set |
+//! | `tower` | a layer for tower services |
+//!
+//! The [`guide`] names the pages of the book.
 
-#[cfg(doctest)]
-mod guide;
+#[cfg(any(doc, doctest))]
+pub mod guide;
 
 mod acquire;
 mod admission;

@@ -11,6 +11,7 @@ mod length;
 mod links;
 mod machine_paths;
 mod manifest;
+mod pages;
 mod private_keys;
 mod required_files;
 mod source;
@@ -71,6 +72,7 @@ fn check(files: &[File], members: &[Member], exists: &dyn Fn(&str) -> bool) -> V
     let mut found = required_files::check(files);
     found.extend(type_names::check(files));
     found.extend(links::check(files, exists));
+    found.extend(pages::check(files));
     for file in files {
         found.extend(check_file(file));
     }
@@ -134,6 +136,7 @@ mod tests {
             File { path: "crates/core/Cargo.toml".to_owned(), text: manifest.to_owned() },
             File { path: "ARCHITECTURE.md".to_owned(), text: "[nothing](nowhere.md)\n".to_owned() },
             File { path: "crates/core/src/desk.rs".to_owned(), text: "struct Desk;\n".to_owned() },
+            File { path: "docs/lost.md".to_owned(), text: "# Lost\n".to_owned() },
         ];
         let member = Member {
             name: "tollgate-core".to_owned(),
@@ -143,7 +146,8 @@ mod tests {
         };
         let found: Vec<String> =
             check(&files, &[member], &|_| false).iter().map(ToString::to_string).collect();
-        // Layers, lints, dependencies; the description, the crate page, ARCHITECTURE.md; six required files; a metaphor; a link.
-        assert_eq!(found.len(), 3 + 3 + 6 + 1 + 1, "{found:#?}");
+        // Layers, lints, dependencies; the description, the crate page, ARCHITECTURE.md; six required files; a metaphor; a link; a page
+        // that is not in the summary.
+        assert_eq!(found.len(), 3 + 3 + 6 + 1 + 1 + 1, "{found:#?}");
     }
 }
