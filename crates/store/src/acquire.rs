@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use tollgate_core::{Costs, DemandError, Denial, Limits, Name, Ready, Tick};
 
+use crate::Taken;
 use crate::block_on::block_on;
 use crate::cell_queue::{QueuedWaiter, Rank, WaitResult};
 use crate::locked::LockedBucket;
@@ -32,8 +33,8 @@ pub struct WaitRequest {
 /// What was taken, and what it took to get it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Granted {
-    /// When it was taken; a refund wants to know.
-    pub at: Tick,
+    /// When it was taken, which a refund needs, and the limits that warned.
+    pub taken: Taken,
     /// What was taken.
     pub costs: Costs,
     /// How long that took, if there was any wait.
@@ -162,9 +163,9 @@ impl WaitFuture<'_> {
         }
         let WaitRequest { costs, term, priority, .. } = &self.request;
         let denial = match inner.try_take(now, costs, *term, *priority) {
-            Ok(at) => {
+            Ok(taken) => {
                 let costs = self.request.costs.clone();
-                return Poll::Ready(Ok(Granted { at, costs, waited: None, limited_by: None }));
+                return Poll::Ready(Ok(Granted { taken, costs, waited: None, limited_by: None }));
             }
             Err(denial) => denial,
         };
@@ -251,9 +252,9 @@ impl Future for WaitFuture<'_> {
         };
         this.stage = WaitStage::Done;
         Poll::Ready(match result {
-            WaitResult::Granted { at, waited, waiter, .. } => {
+            WaitResult::Granted { taken, waited, waiter, .. } => {
                 let waited = Some(waited.to_duration());
-                Ok(Granted { at, costs: waiter.costs, waited, limited_by })
+                Ok(Granted { taken, costs: waiter.costs, waited, limited_by })
             }
             WaitResult::TimedOut { denial, waited } => {
                 Err(WaitError::TimedOut { denial, waited: waited.to_duration() })

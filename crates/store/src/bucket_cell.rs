@@ -16,7 +16,7 @@ use tollgate_core::{
 use crate::cell_queue::{QueuedWaiter, Rank, WaitResult};
 use crate::locked::{LockedBucket, Wakeups};
 use crate::sync::{Mutex, MutexGuard, order_of};
-use crate::{Alarm, Clock, Key, Priority};
+use crate::{Alarm, Clock, Key, Priority, Taken};
 
 /// One bucket in memory with its queue. Made by [`BucketCell::new`] or by a [`Memory`](crate::Memory).
 pub struct BucketCell {
@@ -133,7 +133,7 @@ impl BucketCell {
         bucket.take_plain(in_force, now, costs)
     }
 
-    /// Takes `costs` now, or says why not. Does not overtake those who wait.
+    /// Takes `costs` now, or returns why they do not fit. Overtakes no waiter.
     ///
     /// # Errors
     ///
@@ -144,7 +144,7 @@ impl BucketCell {
         costs: &Costs,
         term: Option<LeaseTerm>,
         priority: Priority,
-    ) -> Result<Tick, Box<Denial>> {
+    ) -> Result<Taken, Box<Denial>> {
         let mut inner = self.lock();
         inner.try_take(clock.now(), costs, term, priority)
     }
@@ -296,13 +296,13 @@ impl BucketCell {
         let Some(waiting) = &mut inner.waiting else { return };
         // Kept until the lock is free: dropping its waker may drop a task that waits here, too.
         let waiter = waiting.queue.remove(rank);
-        if let (None, Some(WaitResult::Granted { at, waiter: QueuedWaiter { costs, .. }, .. })) =
+        if let (None, Some(WaitResult::Granted { taken, waiter: QueuedWaiter { costs, .. }, .. })) =
             (&waiter, waiting.queue.take_result(rank))
         {
             let limits = inner.limits.clone();
             let nothing = vec![0; costs.len()];
             let holder = term.map(|term| term.holder);
-            inner.settle(now, &limits, &Usage { at, reserved: &costs, used: &nothing, holder });
+            inner.settle(now, &limits, &Usage { at: taken.at, reserved: &costs, used: &nothing, holder });
         }
         let after = inner.serve(now);
         self.finish(inner, after, clock);

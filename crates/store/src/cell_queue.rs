@@ -20,8 +20,9 @@ use std::time::Duration;
 
 use tollgate_core::{Costs, DemandError, Denial, Shortage, Span, Tick};
 
-use crate::bucket_cell::LeaseTerm;
 #[cfg(not(loom))]
+use crate::Taken;
+use crate::bucket_cell::LeaseTerm;
 use crate::clock::Clock;
 
 /// How many may wait for one bucket unless the request says otherwise.
@@ -97,7 +98,7 @@ struct WaiterClass {
 pub(crate) enum WaitResult {
     /// It has been granted since `since`, by the clock of the system. The waker of the waiter has been called.
     Granted {
-        at: Tick,
+        taken: Taken,
         waited: Span,
         waiter: QueuedWaiter,
         since: Tick,
@@ -256,13 +257,13 @@ impl CellQueue {
         Some(waker)
     }
 
-    /// Takes a waiter out that has been granted what it asks, as of `at`. Answers whom to wake.
-    pub(crate) fn grant(&mut self, rank: Rank, at: Tick, now: Tick) -> Option<Waker> {
+    /// Takes a waiter out that has been granted what it asks, as of `taken.at`. Answers whom to wake.
+    pub(crate) fn grant(&mut self, rank: Rank, taken: Taken, now: Tick) -> Option<Waker> {
         let since = system_now();
         self.uncollected.insert((since, rank));
         self.complete(rank, |mut waiter| {
             let waker = std::mem::replace(&mut waiter.waker, Waker::noop().clone());
-            (WaitResult::Granted { at, waited: now.since(waiter.since), waiter, since }, waker)
+            (WaitResult::Granted { taken, waited: now.since(waiter.since), waiter, since }, waker)
         })
     }
 
@@ -279,8 +280,8 @@ impl CellQueue {
             return None;
         }
         let (_, rank) = self.uncollected.pop_first()?;
-        let Some(WaitResult::Granted { at, waiter, .. }) = self.results.remove(&rank) else { return None };
-        Some((at, self.passed_over.entry(rank).or_insert(waiter)))
+        let Some(WaitResult::Granted { taken, waiter, .. }) = self.results.remove(&rank) else { return None };
+        Some((taken.at, self.passed_over.entry(rank).or_insert(waiter)))
     }
 
     /// Lets a waiter that was passed over take its place again, because it is polled. `false` if it was not passed over.

@@ -9,7 +9,7 @@ use std::task::Waker;
 use tollgate_core::{Bucket, Costs, Denial, Limits, Ready, Take, Tick, Usage};
 
 use crate::cell_queue::{CellQueue, QueuedWaiter, WaitResult};
-use crate::{Alarm, LeaseTerm, Priority, stored_bucket};
+use crate::{Alarm, LeaseTerm, Priority, Taken, stored_bucket};
 
 pub(crate) struct LockedBucket {
     pub(crate) limits: Limits,
@@ -68,12 +68,13 @@ impl LockedBucket {
         costs: &Costs,
         term: Option<LeaseTerm>,
         priority: Priority,
-    ) -> Result<Tick, Box<Denial>> {
+    ) -> Result<Taken, Box<Denial>> {
         if !self.fits(now, costs, priority) {
             return Err(Box::new(self.denial(now, costs, priority)));
         }
         let holder = term.map(|term| term.starting(now));
-        Ok(self.bucket.commit(&self.limits, now, &Take { costs, holder }))
+        let at = self.bucket.commit(&self.limits, now, &Take { costs, holder });
+        Ok(Taken { at, warnings: self.bucket.warnings(&self.limits, now) })
     }
 
     /// Returns whether a newcomer passes: no waiter holds it back, no cooldown lasts, and it fits.
@@ -323,7 +324,8 @@ impl LockedBucket {
             if bucket.fits(limits, now, costs) {
                 let holder = term.map(|term| term.starting(now));
                 let at = bucket.commit(limits, now, &Take { costs, holder });
-                wakers.extend(waiting.queue.grant(rank, at, now));
+                let taken = Taken { at, warnings: bucket.warnings(limits, now) };
+                wakers.extend(waiting.queue.grant(rank, taken, now));
                 continue;
             }
             let shortage = bucket.shortage(limits, now, costs);

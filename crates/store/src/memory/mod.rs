@@ -16,8 +16,9 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
-use tollgate_core::{Costs, Denial, Limits, Tick};
+use tollgate_core::{Costs, Denial, Limits};
 
+use crate::Taken;
 use crate::locked::Wakeups;
 use crate::sync::Mutex;
 use crate::usage::UsageRetention;
@@ -163,7 +164,7 @@ impl NamespaceTable {
         limits: &Limits,
         costs: &Costs,
         priority: Priority,
-    ) -> Result<Result<Tick, Box<Denial>>, StoreError> {
+    ) -> Result<Result<Taken, Box<Denial>>, StoreError> {
         let now = clock.now();
         let (taken, after) = Key::with_bytes(parts, |bytes| {
             self.with(bytes, limits, now, |cell| {

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use tollgate_core::{Costs, Limits, Tick};
+use tollgate_core::{Costs, Limits, Name, Tick};
 use tollgate_store::{LeaseTerm, Reply, StepOutcome, StoreError};
 
 use super::{Cold, ColdState, Flag32, HeldLease, Lease};
@@ -104,9 +104,14 @@ impl Settlement {
 
 impl<'a> Lease<'a> {
     /// Makes a lease on a set in a store.
-    pub(crate) fn stored(set: &'a LimitSet, waited: Option<Duration>, grant: Grant) -> Lease<'a> {
+    pub(crate) fn stored(
+        set: &'a LimitSet,
+        waited: Option<Duration>,
+        warnings: Vec<Name>,
+        grant: Grant,
+    ) -> Lease<'a> {
         let mut extra = ColdState::boxed(None, None, waited);
-        extra.grant = Some(grant);
+        (extra.grant, extra.warnings) = (Some(grant), warnings);
         let (at, taken) = (Tick::ZERO, Default::default());
         let ends_on_drop = Flag32::of_this_process(true);
         Lease { set: HeldLease::Borrowed(set), at, taken, extra: Cold(Some(extra)), ends_on_drop }

@@ -10,8 +10,8 @@ use std::num::NonZeroU64;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use tollgate_core::{AsDemand, Costs, Demand, Kind, Limit, Limits, Packed, Span, Tick};
-use tollgate_store::{Reply, StoreError, generation};
+use tollgate_core::{AsDemand, Costs, Demand, Kind, Limit, Limits, Name, Packed, Span, Tick};
+use tollgate_store::{Reply, StoreError, Taken, generation};
 
 pub(crate) use grant::Grant;
 use report::UsageReport;
@@ -95,6 +95,8 @@ struct ColdState {
     reported_expired: AtomicBool,
     /// The grant of the store, if the set is in one and the lease has not ended.
     grant: Option<Grant>,
+    /// The shadow limits that would have denied the call, and the soft limits that it passed.
+    warnings: Vec<Name>,
     /// Parts taken later, by [`Lease::consume`].
     consumed: Vec<Lease<'static>>,
 }
@@ -159,6 +161,11 @@ impl ColdState {
     }
 }
 
+/// Returns the names of these limits.
+pub(crate) fn names_of<'l>(limits: impl IntoIterator<Item = &'l Limit>) -> Vec<Name> {
+    limits.into_iter().map(|limit| limit.name().clone()).collect()
+}
+
 impl<'a> Lease<'a> {
     /// Makes an ordinary lease: the caller did not wait for it, and nothing of it expires.
     #[inline(always)]
@@ -169,14 +176,16 @@ impl<'a> Lease<'a> {
 
     pub(crate) fn new(
         set: &'a LimitSet,
-        at: Tick,
+        Taken { at, warnings }: Taken,
         costs: &Costs,
         holder: Option<NonZeroU64>,
         waited: Option<Duration>,
     ) -> Lease<'a> {
         let packed = costs.pack();
-        let extra = if packed.is_none() || holder.is_some() || waited.is_some() {
-            Some(ColdState::boxed(packed.is_none().then_some(costs), holder, waited))
+        let extra = if packed.is_none() || holder.is_some() || waited.is_some() || warnings != 0 {
+            let mut extra = ColdState::boxed(packed.is_none().then_some(costs), holder, waited);
+            extra.warnings = names_of(set.names().warned(warnings));
+            Some(extra)
         } else {
             None
         };
@@ -274,6 +283,11 @@ impl<'a> Lease<'a> {
     /// Returns how long the caller waited for it, if it did.
     pub fn waited(&self) -> Option<Duration> {
         self.extra.0.as_ref()?.waited.map(Span::to_duration)
+    }
+
+    /// Returns the limits in shadow mode that would have denied the call, and the soft limits that it passed.
+    pub fn warnings(&self) -> &[Name] {
+        self.extra.0.as_ref().map_or(&[], |extra| &extra.warnings)
     }
 
     /// Returns what was taken of the limit with this name, by [`consume`](Lease::consume) as well; `None` if nothing was.
