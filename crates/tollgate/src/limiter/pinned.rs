@@ -185,7 +185,7 @@ impl LimiterLease<'_> {
             let used = used_by_parent(usage, limits, first, &links[link].limits, take);
             shared.settle_pinned(route, link, pin, take, &used);
         }
-        self.is_open = false;
+        self.open.set(false);
         true
     }
 
