@@ -1,13 +1,11 @@
 //! What a limiter needs of a store: buckets and records together.
 
-use std::sync::Arc;
-
 use tollgate_core::{Limits, Status};
 
 use crate::records::{Cursor, Item, ItemKey, Page, Records, RecordsError, Write};
 use crate::{
-    Activity, BucketCell, BucketRef, Key, NamespaceTable, QueuePlace, Rank, Reply, Store, StoreError, Tally,
-    Transaction, TxnOutcome, WaitQueues,
+    Activity, BucketRef, LocalBucket, QueuePlace, Rank, Reply, Store, StoreError, Transaction, TxnOutcome,
+    WaitQueues,
 };
 
 /// How many buckets [`Backend::forget`] forgets at once.
@@ -117,24 +115,6 @@ pub struct BucketStatus {
     pub resource: String,
     /// Each limit.
     pub limits: Vec<Status>,
-}
-
-/// A bucket in this process, and where its usage is counted.
-#[derive(Clone)]
-pub struct LocalBucket {
-    /// The bucket.
-    pub cell: Arc<BucketCell>,
-    /// Where its usage is counted.
-    pub tally: Arc<Tally>,
-    /// Where what was counted is written down.
-    pub(crate) space: Arc<NamespaceTable>,
-}
-
-impl LocalBucket {
-    /// The key of the bucket.
-    pub fn key(&self) -> &Key {
-        self.cell.key()
-    }
 }
 
 impl Scope<'_> {

@@ -44,7 +44,10 @@ impl BucketCell {
     /// A cell with a fresh bucket as of `then`; time before that does not count for it.
     pub fn new(key: Key, limits: Limits, then: Tick) -> Arc<BucketCell> {
         let bucket = Bucket::fresh(&limits, then);
-        Arc::new(BucketCell { key, inner: Mutex::new(LockedBucket { limits, bucket, waiting: None }) })
+        Arc::new(BucketCell {
+            key,
+            inner: Mutex::new(LockedBucket { limits, bucket, usage: None, waiting: None }),
+        })
     }
 
     pub(crate) fn key(&self) -> &Key {
@@ -115,22 +118,11 @@ impl BucketCell {
     pub fn take_plain(&self, clock: &Clock, costs: &SmallCosts) -> Option<Tick> {
         let now = clock.now();
         let mut inner = self.lock();
-        let LockedBucket { limits, bucket, waiting } = &mut *inner;
+        let LockedBucket { limits, bucket, waiting, .. } = &mut *inner;
         if waiting.is_some() {
             return None;
         }
         bucket.take_plain(limits, now, costs)
-    }
-
-    /// As [`take_plain`](BucketCell::take_plain), if these very limits are in force, which the costs are counted in.
-    #[inline]
-    pub fn take_plain_under(&self, now: Tick, limits: &Limits, costs: &SmallCosts) -> Option<Tick> {
-        let mut inner = self.lock();
-        let LockedBucket { limits: in_force, bucket, waiting } = &mut *inner;
-        if waiting.is_some() || !in_force.same(limits) {
-            return None;
-        }
-        bucket.take_plain(in_force, now, costs)
     }
 
     /// Takes `costs` now, or returns why they do not fit. Overtakes no waiter.
@@ -167,9 +159,7 @@ impl BucketCell {
     /// taken is packed. `false`, with nothing changed, if it is another.
     #[inline]
     pub fn settle_packed(&self, limits: &Limits, packed: &Packed, used: &[u64; 4]) -> bool {
-        let mut inner = self.lock();
-        let LockedBucket { limits: in_force, bucket, waiting } = &mut *inner;
-        waiting.is_none() && in_force.same(limits) && bucket.settle_packed(in_force, packed, used)
+        self.lock().settle_packed(limits, packed, used)
     }
 
     /// Keeps the holder's resources for another `ttl`. `false` if they have expired and are no longer its own.
@@ -319,13 +309,6 @@ impl BucketCell {
         let mut inner = self.lock();
         inner.remove();
         inner.serve(now)
-    }
-
-    /// Returns whether nothing would be lost with the cell: no caller waits, and its bucket equals a fresh one.
-    pub(crate) fn is_idle(&self, now: Tick) -> bool {
-        let inner = self.lock();
-        inner.waiting.as_ref().is_none_or(|waiting| waiting.is_idle(now))
-            && inner.bucket.is_fresh(&inner.limits, now)
     }
 }
 

@@ -6,6 +6,7 @@ use tollgate_core::{Costs, Denial, Limits, SmallCosts, Take, Tick, Usage};
 
 use crate::locked::LockedBucket;
 use crate::sync::MutexGuard;
+use crate::usage::Caller;
 use crate::{BucketCell, Clock, LeaseTerm, Priority};
 
 /// The most buckets that one chain may have.
@@ -31,8 +32,20 @@ pub struct PlainStep<'a> {
     pub limits: &'a Limits,
     /// What to take.
     pub costs: SmallCosts,
+    /// Whose call it is, to count its usage.
+    pub caller: Caller,
     /// When it was taken.
     pub at: Tick,
+    /// Whether it was counted. It is not if sums of another hour, of other limits or of other callers are in the way.
+    pub is_counted: bool,
+}
+
+impl<'a> PlainStep<'a> {
+    /// Returns a step that takes nothing yet.
+    #[inline]
+    pub fn of(limits: &'a Limits, caller: Caller) -> PlainStep<'a> {
+        PlainStep { limits, costs: SmallCosts::default(), caller, at: Tick::ZERO, is_counted: false }
+    }
 }
 
 /// Why cells do not make a chain.
@@ -108,7 +121,7 @@ impl CellChain {
         Ok(at)
     }
 
-    /// Takes each step of the cell in its place, and notes when, if no caller waits, all buckets are plain and under the limits
+    /// Takes and counts each step of the cell in its place, and notes when, if no caller waits, all buckets are plain and under the limits
     /// of their steps, and all costs fit, which is the common case. `false`, with nothing taken, if not, or if the chain has
     /// more than [`PLAIN_CHAIN_MAX`] cells.
     #[inline]
@@ -125,13 +138,17 @@ impl CellChain {
                 && inner.limits.same(step.limits)
                 && inner.bucket.fits_plain(&inner.limits, now, &step.costs)
         };
-        if !locked.iter().flatten().zip(steps.iter()).all(fits) {
+        // Taking from the first cell, before the others, finds out by itself whether its costs fit.
+        if !locked.iter().flatten().zip(steps.iter()).skip(1).all(fits) {
             return false;
         }
         for (inner, step) in locked.iter_mut().flatten().zip(steps) {
-            let LockedBucket { limits, bucket, .. } = &mut **inner;
-            let taken = bucket.take_plain(limits, now, &step.costs);
-            step.at = taken.expect("the costs were found to fit under the same lock");
+            // Only the first can be denied: those of the others were found to fit under the same lock.
+            let Some(at) = inner.take_plain_under(now, step.limits, &step.costs) else { return false };
+            step.at = at;
+            let amounts = &step.costs.amounts()[..step.limits.len()];
+            step.is_counted =
+                inner.count(step.at, step.limits, step.caller, |sums| sums.add_amounts(amounts));
         }
         true
     }

@@ -9,8 +9,6 @@ mod records;
 mod scope;
 mod store;
 mod table;
-mod tallies;
-mod tally;
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -27,7 +25,6 @@ use crate::{BucketCell, BucketRef, Clock, Key, PerProcess, Priority, StoreError,
 use dedup::Dedup;
 pub use namespace::NamespaceTable;
 use records::RecordTable;
-pub use tally::Tally;
 
 /// Buckets in the memory of this process: the default, and the fastest.
 ///

@@ -7,8 +7,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use tollgate_core::{Limits, Tick};
 
 use super::records::RecordTable;
-use super::table::CellTable;
-use super::tallies::Tallies;
+use super::table::{CellSweep, CellTable};
 use crate::sync::Mutex;
 use crate::usage::UsageRetention;
 use crate::{BucketCell, Key, PerProcess, StoreError, generation};
@@ -30,6 +29,9 @@ const SWEPT_PER_INSERT: usize = 2;
 /// How many slots of its shard a new key may check for an idle one, once the namespace is full.
 const SWEPT_WHEN_FULL: usize = 1_024;
 
+/// How many slots are checked by [`NamespaceTable::sweep`] with the lock of their shard held.
+const SWEPT_AT_ONCE: usize = 64;
+
 /// How many slots of every other shard it may check after that.
 const SWEPT_ELSEWHERE: usize = 16;
 
@@ -40,9 +42,7 @@ pub struct NamespaceTable {
     pub(super) keys: AtomicUsize,
     hasher: Hasher,
     tables: PerProcess<Box<[Mutex<CellTable>]>>,
-    /// The tallies of metered buckets, in shards of the same keys. A thread that needs both locks the cells first.
-    counted: PerProcess<Box<[Mutex<Tallies>]>>,
-    /// The records that tallies are written to.
+    /// The records that usage is written to.
     pub(super) records: Arc<RecordTable>,
     /// How long records of usage are kept.
     pub(super) usage_retention: UsageRetention,
@@ -66,7 +66,6 @@ impl NamespaceTable {
             keys: AtomicUsize::new(0),
             hasher: Hasher::default(),
             tables: PerProcess::of(generation().into(), no_cells()),
-            counted: PerProcess::of(generation().into(), no_tallies()),
             records,
             usage_retention,
             closed: AtomicBool::new(false),
@@ -111,21 +110,23 @@ impl NamespaceTable {
         self.keys.fetch_sub(usize::from(forgotten), Ordering::Relaxed);
     }
 
-    /// Drops every bucket that equals a fresh one and that no caller has, and returns how many those were.
+    /// Drops every bucket that equals a fresh one and that no caller has, after its usage was written down, and returns how many
+    /// those were.
     ///
     /// There is no need to call it for new keys to fit: each of them sweeps a little. It frees the memory of a
     /// burst of keys that was not followed by others; whether the allocator gives it back to the system is up to
     /// the allocator.
     pub fn sweep(&self, now: Tick) -> usize {
         let sweep = |shard: &Mutex<CellTable>| {
-            let mut table = shard.lock();
-            let places = table.places();
-            table.sweep(places, now, |key| self.hash(key))
+            let places = shard.lock().places();
+            // A few at a time: writing usage takes too long to keep the shard locked for all of them.
+            let steps = (0..places).step_by(SWEPT_AT_ONCE).map(|first| SWEPT_AT_ONCE.min(places - first));
+            let swept: usize =
+                steps.map(|steps| self.sweep_slots(&mut shard.lock(), CellSweep::All, steps, now)).sum();
+            shard.lock().shrink(|key| self.hash(key));
+            swept
         };
-        let swept = self.shards().iter().map(sweep).sum();
-        self.keys.fetch_sub(swept, Ordering::Relaxed);
-        self.sweep_all_tallies(now);
-        swept
+        self.shards().iter().map(sweep).sum()
     }
 
     /// Calls `use_cell` with the cell at `key` while its shard is locked.
@@ -179,15 +180,21 @@ impl NamespaceTable {
     #[cold]
     fn make_room(&self, table: &mut CellTable, now: Tick) -> bool {
         let is_full = self.keys.fetch_add(1, Ordering::Relaxed) >= self.keys_max;
-        let steps = if is_full { SWEPT_WHEN_FULL } else { SWEPT_PER_INSERT };
-        self.sweep_table(table, steps, now) || !is_full
+        let (which, steps) = if is_full {
+            (CellSweep::All, SWEPT_WHEN_FULL)
+        } else {
+            (CellSweep::Uncounted, SWEPT_PER_INSERT)
+        };
+        self.sweep_table(table, which, steps, now) > 0 || !is_full
     }
 
     /// Looks for an idle key in all shards, for a new one that is counted already.
     #[cold]
     fn make_room_elsewhere(&self, now: Tick) -> Result<(), StoreError> {
-        let swept =
-            self.shards().iter().any(|shard| self.sweep_table(&mut shard.lock(), SWEPT_ELSEWHERE, now));
+        let sweep = |shard: &Mutex<CellTable>| {
+            self.sweep_table(&mut shard.lock(), CellSweep::All, SWEPT_ELSEWHERE, now)
+        };
+        let swept = self.shards().iter().any(|shard| sweep(shard) > 0);
         if swept || self.keys.load(Ordering::Relaxed) <= self.keys_max {
             return Ok(());
         }
@@ -195,11 +202,18 @@ impl NamespaceTable {
         Err(StoreError::NamespaceFull { namespace: self.namespace.to_string(), keys_max: self.keys_max })
     }
 
-    /// Sweeps the next slots of a table, and returns whether any key was dropped.
-    fn sweep_table(&self, table: &mut CellTable, steps: usize, now: Tick) -> bool {
-        let swept = table.sweep(steps, now, |key| self.hash(key));
+    /// Sweeps the next slots of a table, and returns how many keys were dropped.
+    fn sweep_table(&self, table: &mut CellTable, which: CellSweep, steps: usize, now: Tick) -> usize {
+        let swept = self.sweep_slots(table, which, steps, now);
+        table.shrink(|key| self.hash(key));
+        swept
+    }
+
+    /// As [`sweep_table`](NamespaceTable::sweep_table), and every slot stays where it is.
+    fn sweep_slots(&self, table: &mut CellTable, which: CellSweep, steps: usize, now: Tick) -> usize {
+        let swept = table.sweep(which, steps, now, |cell| self.flush(cell));
         self.keys.fetch_sub(swept, Ordering::Relaxed);
-        swept > 0
+        swept
     }
 
     #[inline]
@@ -218,11 +232,6 @@ impl NamespaceTable {
         self.tables.get_or(generation().into(), |parent| self.of_a_fork(parent))
     }
 
-    /// Returns the tallies by key. A forked process starts with none: what was counted before belongs to its parent.
-    pub(super) fn all_tallies(&self) -> &[Mutex<Tallies>] {
-        self.counted.get_or(generation().into(), |_| no_tallies())
-    }
-
     /// Returns the cells of a forked process, copied from its parent. A shard that a thread of the parent had locked at
     /// that instant is lost: its buckets begin as fresh ones.
     fn of_a_fork(&self, parent: &[Mutex<CellTable>]) -> Box<[Mutex<CellTable>]> {
@@ -238,10 +247,6 @@ impl NamespaceTable {
 
 fn no_cells() -> Box<[Mutex<CellTable>]> {
     (0..SHARDS).map(|_| Mutex::new(CellTable::default())).collect()
-}
-
-fn no_tallies() -> Box<[Mutex<Tallies>]> {
-    (0..SHARDS).map(|_| Mutex::new(Tallies::default())).collect()
 }
 
 /// Returns the shard of a hash. The table uses the low bits of the hash for the slot and the top seven for the tag, so

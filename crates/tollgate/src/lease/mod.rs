@@ -11,12 +11,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use tollgate_core::{AsDemand, Costs, Demand, Kind, Limit, Limits, Name, Packed, Span, Tick};
-use tollgate_store::{Reply, StoreError, Taken, generation};
+use tollgate_store::{Reply, StoreError, Taken};
 
 pub(crate) use grant::Grant;
 use report::UsageReport;
 
 use crate::heartbeat::all_alive;
+use crate::process_flag::ProcessFlag;
 use crate::set::Backing;
 use crate::{AcquireError, Attempt, LeaseError, LimitSet};
 
@@ -70,13 +71,8 @@ pub struct Lease<'a> {
     taken: Packed,
     extra: Cold,
     /// Whether dropping it has anything to end.
-    ends_on_drop: Flag32,
+    ends_on_drop: ProcessFlag,
 }
-
-/// A flag, and the process that took the lease. It fills its place in a lease: with padding between its fields the lease would
-/// be moved in many small pieces (bench row `core/try_acquire-1-limit`).
-#[derive(Clone, Copy, Default)]
-struct Flag32(u32);
 
 /// State that few leases have, in a box: moving a larger lease would cost more than taking it.
 #[derive(Default)]
@@ -104,29 +100,6 @@ struct ColdState {
 enum HeldLease<'a> {
     Borrowed(&'a LimitSet),
     Owned(LimitSet),
-}
-
-impl Flag32 {
-    /// Makes the flag of a lease that this process takes.
-    #[inline(always)]
-    fn of_this_process(yes: bool) -> Flag32 {
-        Flag32(generation() << 1 | u32::from(yes))
-    }
-
-    #[inline(always)]
-    fn is(self) -> bool {
-        self.0 & 1 != 0
-    }
-
-    #[inline(always)]
-    fn set(&mut self, yes: bool) {
-        self.0 = self.0 & !1 | u32::from(yes);
-    }
-
-    #[inline(always)]
-    fn is_of_this_process(self) -> bool {
-        self.0 >> 1 == generation()
-    }
 }
 
 impl Drop for Cold {
@@ -170,7 +143,7 @@ impl<'a> Lease<'a> {
     /// Makes an ordinary lease: the caller did not wait for it, and nothing of it expires.
     #[inline(always)]
     pub(crate) fn bare(set: &'a LimitSet, at: Tick, taken: Packed) -> Lease<'a> {
-        let ends_on_drop = Flag32::of_this_process(set.ends_leases());
+        let ends_on_drop = ProcessFlag::of_this_process(set.ends_leases());
         Lease { set: HeldLease::Borrowed(set), at, taken, extra: Cold(None), ends_on_drop }
     }
 
@@ -189,7 +162,7 @@ impl<'a> Lease<'a> {
         } else {
             None
         };
-        let ends_on_drop = Flag32::of_this_process(extra.is_some() || set.ends_leases());
+        let ends_on_drop = ProcessFlag::of_this_process(extra.is_some() || set.ends_leases());
         Lease {
             set: HeldLease::Borrowed(set),
             at,
@@ -331,7 +304,7 @@ impl<'a> Lease<'a> {
             at: self.at,
             taken: self.taken,
             extra: std::mem::take(&mut self.extra),
-            ends_on_drop: std::mem::take(&mut self.ends_on_drop),
+            ends_on_drop: self.ends_on_drop.take(),
         }
     }
 
