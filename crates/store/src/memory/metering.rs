@@ -83,10 +83,12 @@ impl NamespaceTable {
         drop(table);
         let activity = |cell: &Arc<BucketCell>| {
             let (entity, resource) = cell.key().pair()?;
+            // Before the status is read, which locks the cell again.
+            let hour = cell.lock().unwritten();
             Some(Activity {
                 entity: entity.into(),
                 resource: resource.into(),
-                hour: cell.lock().unwritten(),
+                hour,
                 others: Vec::new(),
                 in_use: Activity::in_use(&cell.peek(clock)),
             })
