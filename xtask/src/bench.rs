@@ -1,19 +1,24 @@
 //! `cargo xtask bench`: the benchmarks, in release mode.
 
-use anyhow::Result;
+use std::process::Command;
+
+use anyhow::{Context, Result};
 
 use crate::TaskOutcome;
 use crate::command::Cargo;
-use crate::repo;
+use crate::{metadata, repo};
 
 /// Forwards the arguments to tollgate-bench, which validates them.
 pub(crate) fn run(arguments: &[String]) -> Result<TaskOutcome> {
-    // The rows about the command run it from the directory of the benchmarks.
-    Cargo::new(["build", "--release", "--quiet", "--package", "tollgate-cli"]).run(&repo::root()?)?;
-    let fixed = ["run", "--release", "--quiet", "--package", "tollgate-bench", "--"];
-    let passed_on = absolute_json(arguments)?;
-    let cargo = Cargo::new(fixed.into_iter().chain(passed_on.iter().map(String::as_str)));
-    Ok(match cargo.status(&repo::root()?)?.code() {
+    let root = repo::root()?;
+    // Together, so that they have the same features. The rows about the command run it from the directory of the benchmarks.
+    let packages = ["--package", "tollgate-cli", "--package", "tollgate-bench"];
+    Cargo::new(["build", "--release", "--quiet"]).args(packages).run(&root)?;
+    let program = metadata::load(&root)?.target_directory.join("release/tollgate-bench");
+    let mut bench = Command::new(&program);
+    bench.args(absolute_json(arguments)?).current_dir(&root);
+    let status = bench.status().with_context(|| format!("cannot start {}", program.display()))?;
+    Ok(match status.code() {
         Some(0) => TaskOutcome::Passed,
         Some(2) => TaskOutcome::Misused("tollgate-bench did not understand its arguments".to_owned()),
         _ => TaskOutcome::Failed,

@@ -6,6 +6,14 @@ use std::process::{Command, ExitStatus, Stdio};
 
 use anyhow::{Context, Result, bail};
 
+/// The features that every build of the workspace has: the command with all that its default leaves out. The builds of tests, examples
+/// and programs share what they compile, because they have the same features.
+const FEATURES: &str = "tollgate-cli/local";
+
+/// Arguments that build all programs and examples. Examples are among them because only with them the features of the tests' dependencies
+/// are enabled, too.
+pub(crate) const PROGRAMS: [&str; 2] = ["--bins", "--examples"];
+
 /// One call of cargo: arguments and environment, printable as a person would type it.
 pub(crate) struct Cargo {
     arguments: Vec<String>,
@@ -16,6 +24,16 @@ impl Cargo {
     pub(crate) fn new<'a>(arguments: impl IntoIterator<Item = &'a str>) -> Self {
         let arguments = arguments.into_iter().map(String::from).collect();
         Self { arguments, environment: Vec::new() }
+    }
+
+    /// A command about all packages of the workspace.
+    pub(crate) fn workspace(verb: &str) -> Self {
+        Self::new([verb, "--workspace", "--features", FEATURES])
+    }
+
+    pub(crate) fn args<'a>(mut self, arguments: impl IntoIterator<Item = &'a str>) -> Self {
+        self.arguments.extend(arguments.into_iter().map(String::from));
+        self
     }
 
     pub(crate) fn env(mut self, name: &'static str, value: impl Into<String>) -> Self {

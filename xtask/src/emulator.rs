@@ -2,28 +2,50 @@
 
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
 use std::path::Path;
-use std::process::{Child, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
 
-use crate::command::Cargo;
-use crate::metadata;
+use crate::command::{Cargo, PROGRAMS};
 use crate::python::Python;
+use crate::{metadata, test_binaries};
 
 /// How long the emulator may take to start, in tries of [`PAUSE`].
 const TRIES: u32 = 300;
 
 const PAUSE: Duration = Duration::from_millis(200);
 
+/// The suites that run on the emulator, too.
+const SUITES: [&str; 4] = [
+    "tollgate-dynamo/catalog",
+    "tollgate-dynamo/conformance",
+    "tollgate-dynamo/limiter",
+    "tollgate-dynamo/records",
+];
+
 /// Runs the suites and the Lambda.
 pub(crate) fn run(root: &Path) -> Result<()> {
     let python = Python::prepare(root)?;
     let emulator = Emulator::start(root, &python)?;
-    let suites = ["test", "--package", "tollgate-dynamo", "--test", "conformance", "--test", "records"];
-    let more = ["--test", "catalog", "--test", "limiter"];
-    Cargo::new(suites.into_iter().chain(more)).env("TOLLGATE_TEST_DYNAMODB", &emulator.endpoint).run(root)?;
+    run_suites(root, &emulator.endpoint)?;
     lambda(root, &python, &emulator.endpoint)
+}
+
+/// Runs the binaries that `cargo test` has built already.
+fn run_suites(root: &Path, endpoint: &str) -> Result<()> {
+    let binaries = test_binaries::build(root, "dev")?;
+    for name in SUITES {
+        let binary = binaries.iter().find(|binary| binary.name == name);
+        let binary = binary.with_context(|| format!("there is no test binary {name}"))?;
+        println!("    TOLLGATE_TEST_DYNAMODB={endpoint} {name}");
+        let mut suite = Command::new(&binary.executable);
+        suite.current_dir(&binary.folder).env("TOLLGATE_TEST_DYNAMODB", endpoint);
+        if !suite.status().with_context(|| format!("{name} cannot be started"))?.success() {
+            bail!("{name} failed on the emulator");
+        }
+    }
+    Ok(())
 }
 
 /// Checks the template by the rules of CloudFormation.
@@ -38,8 +60,7 @@ pub(crate) fn check_template(root: &Path) -> Result<()> {
 }
 
 fn lambda(root: &Path, python: &Python, endpoint: &str) -> Result<()> {
-    let build = ["build", "--package", "tollgate-lambda", "--package", "tollgate-cli"];
-    Cargo::new(build).run(root)?;
+    Cargo::workspace("build").args(PROGRAMS).run(root)?;
     let built = metadata::load(root)?.target_directory.join("debug");
     let mut script = python.command("python");
     script.arg("xtask/python/lambda_on_ministack.py").arg(endpoint);

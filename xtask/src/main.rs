@@ -3,6 +3,7 @@
 
 mod bench;
 mod command;
+mod deny;
 mod emulator;
 mod examples;
 mod lambda;
@@ -14,6 +15,7 @@ mod servers;
 mod soak;
 mod stopwatch;
 mod test;
+mod test_binaries;
 mod tidy;
 
 use std::process::ExitCode;
@@ -26,7 +28,7 @@ Automation for Tollgate.
 Usage: cargo xtask COMMAND [OPTIONS]
 
 Commands:
-  test   Run everything that must pass: tidy, tests, the emulator, examples, loom, docs
+  test   Run everything that must pass: tidy, deny, tests, the emulator, examples, loom, docs
            --only STEP   run one step
            --list        name the steps and stop
   soak   Run the tests that start processes, threads or servers again and again on busy cores

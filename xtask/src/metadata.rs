@@ -34,7 +34,6 @@ pub(crate) struct Dependency {
 pub(crate) struct Example {
     pub(crate) name: String,
     pub(crate) source: PathBuf,
-    pub(crate) features: Vec<String>,
 }
 
 /// Reads the metadata of the workspace at `root`.
@@ -74,12 +73,7 @@ fn dependency(value: &Value) -> Option<Dependency> {
 }
 
 fn example(target: &Value) -> Option<Example> {
-    let features = target["required-features"].as_array().map(Vec::as_slice).unwrap_or_default();
-    Some(Example {
-        name: target["name"].as_str()?.to_owned(),
-        source: target["src_path"].as_str()?.into(),
-        features: features.iter().filter_map(Value::as_str).map(String::from).collect(),
-    })
+    Some(Example { name: target["name"].as_str()?.to_owned(), source: target["src_path"].as_str()?.into() })
 }
 
 #[cfg(test)]

@@ -6,7 +6,7 @@ use anyhow::{Context, Result, bail};
 
 use crate::command::Cargo;
 use crate::stopwatch::Stopwatch;
-use crate::{TaskOutcome, emulator, examples, metadata, repo, servers, tidy};
+use crate::{TaskOutcome, deny, emulator, examples, metadata, repo, servers, tidy};
 
 /// One step: its name, what it checks, and its function.
 struct TestStep {
@@ -16,8 +16,9 @@ struct TestStep {
 }
 
 /// The steps, cheap ones first.
-const STEPS: [TestStep; 8] = [
+const STEPS: [TestStep; 9] = [
     step("tidy", "the house rules hold", tidy_step),
+    step("deny", "the dependencies may be used (deny.toml), if cargo-deny is installed", deny::check),
     step("servers", "Redis and Valkey are installed for the tests", servers::prepare),
     step("test", "unit, integration and documentation tests pass", tests),
     step("deploy", "CloudFormation understands the template", emulator::check_template),
@@ -81,8 +82,8 @@ fn tidy_step(root: &Path) -> Result<()> {
 }
 
 fn tests(root: &Path) -> Result<()> {
-    Cargo::new(["test", "--workspace", "--no-fail-fast"]).run(root)?;
-    // No crate of the workspace enables the vocabularies, so they need a separate test run.
+    Cargo::workspace("test").args(["--no-fail-fast"]).run(root)?;
+    // The vocabularies would make every other test slower, so they have a run of their own.
     Cargo::new(["test", "--package", "tollgate-provider", "--features", "tiktoken", "--lib"]).run(root)
 }
 
@@ -100,7 +101,9 @@ fn loom(root: &Path) -> Result<()> {
 }
 
 fn docs(root: &Path) -> Result<()> {
-    Cargo::new(["doc", "--workspace", "--no-deps"]).env("RUSTDOCFLAGS", "-D warnings").run(root)
+    Cargo::new(["doc", "--workspace", "--all-features", "--no-deps"])
+        .env("RUSTDOCFLAGS", "-D warnings")
+        .run(root)
 }
 
 #[cfg(test)]

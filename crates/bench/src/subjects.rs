@@ -89,7 +89,7 @@ pub(crate) fn fill_and_sweep(keys: u64) -> Result<Box<dyn Any>> {
     let memory = Memory::builder().clock(hands.clock()).build();
     fill_memory(&memory, keys)?;
     hands.advance(Span::from_secs(2 * 86_400));
-    let space = memory.space("");
+    let space = memory.namespace("");
     space.sweep(hands.now());
     ensure!(space.is_empty(), "{} of {keys} keys were not swept", space.len());
     // glibc keeps freed small blocks until a larger one is allocated and freed, as in any program.
@@ -104,7 +104,7 @@ fn fill_memory(memory: &Memory, keys: u64) -> Result<()> {
     for index in 0..keys {
         check(&checker, &limits, &keys::key(index)).then_some(()).context("a new key was denied")?;
     }
-    let kept = memory.space("").len();
+    let kept = memory.namespace("").len();
     ensure!(kept as u64 == keys, "only {kept} of {keys} keys were kept");
     Ok(())
 }

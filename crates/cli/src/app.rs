@@ -15,6 +15,7 @@ use crate::asking::Cancelled;
 use crate::commands;
 use crate::context::Context;
 use crate::exit::Exit;
+use crate::features;
 use crate::output::style::{self, paint};
 use crate::output::{Format, Terminal, escape, escape_json, escape_lines, wrap_message};
 use crate::settings::{CliSettings, Color, Environment, redacted};
@@ -40,7 +41,12 @@ pub(crate) fn run(words: impl Iterator<Item = OsString>) -> Exit {
 }
 
 fn parsed(words: &[OsString]) -> Result<Cli, clap::Error> {
-    grouped_command().try_get_matches_from(words).and_then(|matches| Cli::from_arg_matches(&matches))
+    let mut command = grouped_command();
+    let matches = command.try_get_matches_from_mut(words)?;
+    match features::missing_commands().find(|(name, _)| matches.subcommand_name() == Some(name)) {
+        Some((_, why)) => Err(command.error(ErrorKind::InvalidSubcommand, why)),
+        None => Cli::from_arg_matches(&matches),
+    }
 }
 
 /// Returns the arguments without control characters.
@@ -101,6 +107,7 @@ enum JsonLayout {
     /// Several indented lines.
     Page,
     /// One line, because it ends a stream of events in which each line is an object.
+    #[cfg(feature = "batch")]
     Line,
 }
 
@@ -152,6 +159,7 @@ fn print_json_error(message: &str, kind: &'static str, exit: Exit, format: Forma
         let error = ErrorAnswer { error: ErrorView { kind, message: &redacted(message), exit: exit.0 } };
         let answer = match layout {
             JsonLayout::Page => serde_json::to_string_pretty(&error),
+            #[cfg(feature = "batch")]
             JsonLayout::Line => serde_json::to_string(&error),
         };
         let answer = answer.map(escape_json).unwrap_or_default();

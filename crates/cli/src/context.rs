@@ -193,6 +193,7 @@ impl Context {
     }
 
     /// Returns whether `--quiet` was given.
+    #[cfg(feature = "batch")]
     pub(crate) fn is_quiet(&self) -> bool {
         self.quiet
     }

@@ -12,12 +12,14 @@ mod context;
 mod demand_text;
 mod duration_text;
 mod exit;
+mod features;
 mod limit_text;
 mod limits_file;
 #[cfg(feature = "mock-provider")]
 mod mock_text;
 mod names;
 mod output;
+mod percent_text;
 mod reading;
 mod settings;
 mod store;

@@ -23,6 +23,7 @@ pub(crate) fn read_text(path: &Path, bytes_max: u64) -> io::Result<String> {
 /// # Errors
 ///
 /// As [`read_text`].
+#[cfg(any(feature = "batch", test))]
 pub(crate) fn read_regular(path: &Path, bytes_max: u64) -> io::Result<String> {
     if !std::fs::metadata(path)?.is_file() {
         return Err(io::Error::other("it is not a regular file"));

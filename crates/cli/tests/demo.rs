@@ -1,5 +1,5 @@
-//! `tollgate demo` leaves no files behind, also if a signal ends it.
-#![cfg(unix)]
+//! `tollgate demo`: what it shows happens, and it leaves no files behind, also if a signal ends it.
+#![cfg(all(unix, feature = "mock-provider"))]
 
 mod support;
 
@@ -7,7 +7,9 @@ use std::io::{BufRead, BufReader};
 use std::os::unix::process::ExitStatusExt;
 use std::process::Stdio;
 
+use serde_json::Value;
 use support::sandbox::{Sandbox, TOLLGATE};
+use support::terminal;
 
 #[test]
 fn a_demo_that_is_ended_by_a_signal_leaves_no_directory() {
@@ -25,5 +27,32 @@ fn a_demo_that_is_ended_by_a_signal_leaves_no_directory() {
         assert_eq!(sandbox.shell(&format!("kill -{name} {}", demo.id())).exit, 0);
         let ended = demo.wait().expect("it ends");
         assert_eq!((folders(), ended.signal()), (0, Some(number)), "{name}");
+    }
+}
+
+#[test]
+fn it_shows_two_accounts_a_429_a_cooldown_and_a_budget() {
+    let sandbox = Sandbox::new();
+    let words = ["demo", "--seconds", "4", "--seed", "7"];
+    let json: Value = serde_json::from_str(&sandbox.tollgate(&[&words[..], &["--json"]].concat()).stdout)
+        .expect("it is JSON");
+    let sum = |list: &str, field: &str| -> u64 {
+        json[list].as_array().expect("a list").iter().filter_map(|entry| entry[field].as_u64()).sum()
+    };
+    assert!(sum("accounts", "throttled") > 0 && json["accounts"][1]["answered"].as_u64() > Some(0), "{json}");
+    assert_eq!(
+        sum("accounts", "throttled"),
+        json["throttled"],
+        "the workers have seen what the providers count"
+    );
+    // What was settled is what the answers have used. A project has what its keys have.
+    assert_eq!(sum("entities", "tokens"), 2 * sum("accounts", "tokens"), "{json}");
+    assert_eq!(sum("entities", "spent_micros"), 30 * sum("entities", "tokens"), "{json}");
+    let screen = terminal::shown(&sandbox, 80, &words, &[]);
+    let screen = anstream::adapter::strip_str(&screen).to_string();
+    for sign in
+        ["blue: 429 from the provider, so no calls for 1s", "cooling down, ", "USD LEFT", "$1.50 per day"]
+    {
+        assert!(screen.contains(sign), "{sign}: {screen}");
     }
 }

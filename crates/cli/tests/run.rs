@@ -7,6 +7,7 @@ use std::io::{BufRead, BufReader};
 use std::process::{Child, Command, Stdio};
 
 use support::sandbox::{Sandbox, TOLLGATE};
+use support::terminal::Terminal;
 
 const SHELLS: usize = 20;
 
@@ -136,4 +137,24 @@ fn an_ignored_signal_stays_ignored() {
     let script = "trap '' INT; tollgate run me jobs -- sh -c 'kill -INT $PPID; kill -INT $$; echo alive'";
     let ran = sandbox.shell(script);
     assert_eq!((ran.stdout.as_str(), ran.exit), ("alive\n", 0), "{}", ran.stderr);
+}
+
+#[test]
+fn a_wait_on_a_terminal_names_the_limit_and_those_ahead() {
+    let sandbox = sandbox_with(&["slots:1/at-once"]);
+    let ticket = sandbox.tollgate(&["acquire", "me", "jobs", "slots=1"]).stdout;
+    let mut first = run(&sandbox, &["--wait"], "true").spawn().expect("the program is built");
+    let is_seen = || sandbox.tollgate(&["top", "--once"]).stdout.contains("1 waiting");
+    while !is_seen() {}
+    let mut terminal = Terminal::new(80, 24);
+    let mut second = run(&sandbox, &["--wait"], "echo got it");
+    second.stdin(terminal.stdio()).stdout(terminal.stdio()).stderr(terminal.stdio());
+    let mut second = second.spawn().expect("the program is built");
+    terminal.expect("waiting 0s for slots (1 of 1 held), 1 ahead");
+    terminal.expect("waiting 1s for slots (1 of 1 held), 1 ahead");
+    assert_eq!(sandbox.tollgate(&["settle", ticket.trim(), "--cancel"]).exit, 0);
+    // The line is cleared before the command writes.
+    terminal.expect("\r\u{1b}[2K");
+    terminal.expect("got it");
+    assert!(first.wait().expect("it ends").success() && second.wait().expect("it ends").success());
 }

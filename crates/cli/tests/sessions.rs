@@ -21,7 +21,6 @@ sessions![
     audit,
     calls,
     configuration,
-    demo,
     entities,
     explained,
     limits,
@@ -30,12 +29,30 @@ sessions![
     namespaces,
     promises,
     run,
-    shell,
     simulate,
     store,
     tickets,
     trouble,
 ];
+
+// Its lists of commands are those of a build with all features.
+#[test]
+#[cfg(all(
+    feature = "batch",
+    feature = "local",
+    feature = "mock-provider",
+    feature = "redis",
+    feature = "shm"
+))]
+fn shell() {
+    session::replay("shell");
+}
+
+#[test]
+#[cfg(feature = "mock-provider")]
+fn demo() {
+    session::replay("demo");
+}
 
 #[test]
 #[cfg(feature = "mock-provider")]

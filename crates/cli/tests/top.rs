@@ -84,6 +84,80 @@ fn q_ends_it_and_the_terminal_is_as_it_was() {
     }
 }
 
+/// The next picture without colours, in which no line is wider than the terminal.
+fn plain(picture: &str) -> String {
+    let text = anstream::adapter::strip_str(picture).to_string();
+    assert!(text.lines().all(|line| line.trim_end().chars().count() <= 80), "{text}");
+    text
+}
+
+#[test]
+fn the_last_line_names_the_keys_and_they_do_what_it_says() {
+    let mut watched = watch(&["--interval", "1h"]);
+    // The order is by calls at first: the tightest limit has another entity.
+    for (entity, amount) in [("other", "tpm=1"), ("other", "tpm=1"), ("tight", "tpm=1999999")] {
+        let taken = watched.sandbox.tollgate(&["acquire", entity, "gpt-4", "rpm=1", amount]);
+        assert_eq!(taken.exit, 0, "{taken:?}");
+    }
+    watched.picture();
+    let press = |watched: &mut Watched, key: &str| {
+        watched.terminal.press(key);
+        plain(&watched.picture())
+    };
+    let row = |picture: &str, place: usize| -> String {
+        let rows = picture.lines().skip_while(|line| !line.starts_with("ENTITY"));
+        rows.skip(1).nth(place).unwrap_or_default().to_owned()
+    };
+    let calls = press(&mut watched, "c");
+    assert!(row(&calls, 0).starts_with("other"), "{calls}");
+    let last = calls.lines().last().expect("it has lines");
+    for hint in ["q quit", "? help", "/ filter", "p pause", "c calls", "u used", "l left", "h held"] {
+        assert!(last.contains(hint), "{hint}: {calls}");
+    }
+    assert_eq!(calls.lines().count(), 24, "{calls}");
+    let left = press(&mut watched, "l");
+    assert!(row(&left, 0).starts_with("tight"), "{left}");
+    let paused = press(&mut watched, "p");
+    assert!(paused.lines().next().is_some_and(|line| line.ends_with("paused")), "{paused}");
+    let help = press(&mut watched, "?");
+    assert!(help.contains("Columns") && help.contains("since the last full hour"), "{help}");
+    assert!(!press(&mut watched, "x").contains("Columns"), "any key closes the help");
+    for key in ["/", "u", "s", "e"] {
+        press(&mut watched, key);
+    }
+    let filtered = press(&mut watched, "\r");
+    assert!(row(&filtered, 0).starts_with("user-1") && row(&filtered, 1).is_empty(), "{filtered}");
+    assert!(filtered.contains("filter \"use\"") && !filtered.contains("paused"), "{filtered}");
+    let all = press(&mut watched, "\u{1b}");
+    assert!(!row(&all, 2).is_empty(), "Esc removes the filter: {all}");
+    watched.terminal.press("q");
+    assert_eq!(watched.end().1, Some(0));
+}
+
+#[test]
+fn rates_are_shown_from_the_second_snapshot_on() {
+    let mut watched = watch(&["--interval", "200ms"]);
+    assert!(!plain(&watched.picture()).contains("PER S"), "nothing is known of a rate yet");
+    for _ in 0..3 {
+        watched.sandbox.tollgate(&["acquire", "user-1", "gpt-4", "rpm=1", "tpm=1"]);
+    }
+    watched.picture_with("PER S");
+    watched.terminal.press("q");
+    assert_eq!(watched.end().1, Some(0));
+}
+
+#[test]
+fn a_narrow_terminal_cuts_lines_with_a_sign() {
+    let mut watched = watch(&["--interval", "1h"]);
+    watched.picture();
+    watched.terminal.resize(30, 24);
+    let picture = plain(&watched.picture());
+    assert!(picture.lines().all(|line| line.chars().count() <= 30), "{picture}");
+    assert!(picture.lines().last().is_some_and(|line| line.ends_with('…')), "{picture}");
+    watched.terminal.press("q");
+    assert_eq!(watched.end().1, Some(0));
+}
+
 #[test]
 fn a_signal_ends_it_and_the_terminal_is_as_it_was() {
     for (signal, code) in [("TERM", 143), ("HUP", 129), ("INT", 130), ("QUIT", 131)] {

@@ -48,14 +48,14 @@ pub enum DynamoOpenError {
     #[error("{0}")]
     BadSetting(String),
     /// The service did not answer.
-    #[error("DynamoDB could not be reached for table {table:?} within {waited:?}: {trouble}")]
+    #[error("DynamoDB could not be reached for table {table:?} within {waited:?}: {error}")]
     Unavailable {
         /// The table.
         table: String,
         /// For how long the call was retried.
         waited: Duration,
         /// The error of the last attempt.
-        trouble: ServiceError,
+        error: ServiceError,
     },
     /// The service refuses: no permission, no credentials, an impossible name.
     #[error("table {0:?} cannot be opened: {1}")]
@@ -69,13 +69,13 @@ impl DynamoOpenError {
     pub(crate) fn of(failure: CallFailure, table: &str, location: &str) -> DynamoOpenError {
         let table = table.to_owned();
         match failure {
-            CallFailure::Trouble(ServiceError::NoTable(_), _) => {
+            CallFailure::Service(ServiceError::NoTable(_), _) => {
                 DynamoOpenError::NoTable(table, location.into())
             }
-            CallFailure::Trouble(trouble, waited) if trouble.is_passing() => {
-                DynamoOpenError::Unavailable { table, waited, trouble }
+            CallFailure::Service(error, waited) if error.is_passing() => {
+                DynamoOpenError::Unavailable { table, waited, error }
             }
-            CallFailure::Trouble(trouble, _) => DynamoOpenError::Refused(table, trouble),
+            CallFailure::Service(error, _) => DynamoOpenError::Refused(table, error),
             CallFailure::Condition(_) | CallFailure::Canceled(_) => {
                 let odd = ServiceError::Other("a condition failed where none was".into());
                 DynamoOpenError::Refused(table, odd)

@@ -18,7 +18,7 @@ use crate::service::{ServiceErrorCounts, TableService};
 /// use tollgate_dynamo::DynamoStore;
 ///
 /// let store = DynamoStore::builder("limits").build().await?;
-/// println!("{}: {:?}", store.table(), store.troubles());
+/// println!("{}: {:?}", store.table(), store.error_counts());
 /// # Ok(())
 /// # }
 /// ```
@@ -72,8 +72,8 @@ impl DynamoStore {
     }
 
     /// Returns how many attempts of calls failed since the store was opened, also where a later attempt succeeded.
-    pub fn troubles(&self) -> ServiceErrorCounts {
-        self.0.service.counts.troubles()
+    pub fn error_counts(&self) -> ServiceErrorCounts {
+        self.0.service.counts.error_counts()
     }
 }
 

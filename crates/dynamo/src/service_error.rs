@@ -130,25 +130,24 @@ mod tests {
 
     #[test]
     fn what_passes_is_an_outage_and_the_rest_a_refusal() {
-        for trouble in all() {
-            let error = trouble.store_error(Duration::from_secs(1));
-            let is_outage = matches!(error, StoreError::Unavailable(..));
-            assert_eq!(is_outage, trouble.is_passing(), "{trouble}");
-            assert!(!trouble.may_be_applied() || trouble.is_passing(), "{trouble}");
+        for error in all() {
+            let is_outage = matches!(error.store_error(Duration::from_secs(1)), StoreError::Unavailable(..));
+            assert_eq!(is_outage, error.is_passing(), "{error}");
+            assert!(!error.may_be_applied() || error.is_passing(), "{error}");
         }
     }
 
     #[test]
     fn a_missing_permission_is_never_an_outage() {
-        for trouble in [ServiceError::AccessDenied("no".into()), ServiceError::NoCredentials] {
-            assert!(matches!(trouble.store_error(Duration::ZERO), StoreError::Refused(_)));
+        for error in [ServiceError::AccessDenied("no".into()), ServiceError::NoCredentials] {
+            assert!(matches!(error.store_error(Duration::ZERO), StoreError::Refused(_)));
         }
     }
 
     #[test]
-    fn every_trouble_says_more_than_its_name() {
-        for trouble in all() {
-            assert!(trouble.to_string().len() > 25, "{trouble}");
+    fn every_error_says_more_than_its_name() {
+        for error in all() {
+            assert!(error.to_string().len() > 25, "{error}");
         }
     }
 }

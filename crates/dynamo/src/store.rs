@@ -54,7 +54,7 @@ impl Store for DynamoStore {
         Reply::later(async move { apply.await.map_err(without_tests) })
     }
 
-    fn ask<'a>(&'a self, steps: &[Step<'a>]) -> Reply<'a, Result<Vec<Denial>, StoreError>> {
+    fn evaluate<'a>(&'a self, steps: &[Step<'a>]) -> Reply<'a, Result<Vec<Denial>, StoreError>> {
         let call = OwnedTransaction::new(&Transaction { id: None, steps, metered: false });
         Reply::later(self.0.service.within(async move { self.0.buckets.reader.evaluate(&call).await }))
     }
@@ -69,7 +69,7 @@ impl Store for DynamoStore {
         self.0.buckets.jobs.apply_detached(OwnedTransaction::new(call), Box::new(|_| ()));
     }
 
-    fn hand_over_and_tell(&self, call: &Transaction<'_>, callback: OutcomeCallback) {
+    fn apply_detached_with(&self, call: &Transaction<'_>, callback: OutcomeCallback) {
         self.0.buckets.jobs.apply_detached(OwnedTransaction::new(call), callback);
     }
 

@@ -56,7 +56,7 @@ pub(crate) const fn index_names(index: Index) -> IndexNames {
 pub(crate) async fn describe(service: &TableService) -> Result<TableDescription, CallFailure> {
     let describe = || service.client.describe_table().table_name(&service.table).send();
     let described = service.with_retries(describe).await?;
-    let none = || CallFailure::Trouble(ServiceError::NoTable(service.table.clone()), Duration::ZERO);
+    let none = || CallFailure::Service(ServiceError::NoTable(service.table.clone()), Duration::ZERO);
     described.table.ok_or_else(none)
 }
 
@@ -69,7 +69,7 @@ pub(crate) async fn create(
     let creation = creation(service).map_err(incomplete)?;
     match service.with_retries(|| creation.clone().send()).await {
         // It was created by another client, or by an attempt whose reply was lost.
-        Ok(_) | Err(CallFailure::Trouble(ServiceError::TableBusy(_), _)) => {}
+        Ok(_) | Err(CallFailure::Service(ServiceError::TableBusy(_), _)) => {}
         Err(failure) => return Err(open_error(failure)),
     }
     let table = active(service, location).await?;
@@ -89,7 +89,7 @@ pub(crate) async fn active(
             Ok(table) if table.table_status == Some(TableStatus::Active) => return Ok(table),
             Ok(table) => table.table_status.map_or("unknown".into(), |status| status.as_str().to_owned()),
             // A new table is not visible everywhere at once.
-            Err(CallFailure::Trouble(ServiceError::NoTable(_), _)) => "not there yet".into(),
+            Err(CallFailure::Service(ServiceError::NoTable(_), _)) => "not there yet".into(),
             Err(failure) => return Err(DynamoOpenError::of(failure, &service.table, location)),
         };
         let waited = timer.elapsed();
@@ -212,7 +212,7 @@ async fn forget_expired(service: &TableService) -> Result<(), CallFailure> {
     };
     match service.with_retries(update).await {
         Ok(_) => Ok(()),
-        Err(CallFailure::Trouble(ServiceError::Invalid(why), _)) if why.contains("already enabled") => Ok(()),
+        Err(CallFailure::Service(ServiceError::Invalid(why), _)) if why.contains("already enabled") => Ok(()),
         Err(failure) => Err(failure),
     }
 }
@@ -226,7 +226,7 @@ async fn keep_backups(service: &TableService) -> Result<(), CallFailure> {
         update.point_in_time_recovery_specification(recovery).send().await
     };
     match service.with_retries(update).await {
-        Ok(_) | Err(CallFailure::Trouble(ServiceError::Other(_) | ServiceError::Invalid(_), _)) => Ok(()),
+        Ok(_) | Err(CallFailure::Service(ServiceError::Other(_) | ServiceError::Invalid(_), _)) => Ok(()),
         Err(failure) => Err(failure),
     }
 }

@@ -141,7 +141,7 @@ fn a_service_that_is_away_or_forbidden_is_told_apart() {
     assert!(matches!(open(), Err(DynamoOpenError::Refused(_, ServiceError::AccessDenied(_)))));
     faults.next(CallFault::LostBefore);
     faults.next(CallFault::LostBefore);
-    assert!(matches!(open(), Err(DynamoOpenError::Unavailable { trouble: ServiceError::Lost(_), .. })));
+    assert!(matches!(open(), Err(DynamoOpenError::Unavailable { error: ServiceError::Lost(_), .. })));
     let nobody = DynamoStore::builder("limits").endpoint("http://127.0.0.1:1").tries(2);
     assert!(matches!(nobody.build().wait(), Err(DynamoOpenError::Unavailable { .. })));
 }

@@ -7,10 +7,10 @@ use std::sync::Arc;
 
 use aws_sdk_dynamodb::types::AttributeValue;
 use tollgate::catalog::{CatalogError, Registry, UsageQuery, Window};
-use tollgate::{Limiter, demand};
+use tollgate::{Level, Limit, Limiter, Limits, calendar, demand};
 use tollgate_core::{Span, Tick};
 use tollgate_dynamo_local::Engine;
-use tollgate_store::ManualClock;
+use tollgate_store::{Backend, ManualClock, Scope};
 
 use common::raw::{number, put, text};
 
@@ -219,4 +219,47 @@ fn a_table_of_the_original_is_taken_over() {
     let told: Vec<_> = usage.iter().map(|row| (row.events, row.amounts["rpm"], row.amounts["tpm"])).collect();
     assert_eq!(told, [(1, 46, 100)]);
     assert_eq!(catalog.children("team", Default::default()).wait().expect("it answers").items.len(), 1);
+}
+
+#[test]
+fn a_quota_of_the_original_begins_again_and_records_of_its_top_ups_are_no_buckets() {
+    let hands = ManualClock::at(START);
+    let engine = common::engine(&hands.clock());
+    let store = common::builder(hands.clock()).http_client(engine.http_client()).build().wait();
+    let store = Arc::new(store.expect("the engine has what it takes"));
+    fill(&engine);
+    let partition = format!("{NS}/BUCKET#user#gpt-4#0");
+    let mut bucket = common::raw::get(&engine, &partition, "#STATE").expect("it is there");
+    // A quota does not refill: its reset is a schedule of the item, or a window from the first use.
+    let quota = [("tk", 93_000), ("cp", 100_000), ("ra", 0), ("rp", 1_000), ("tc", 7_000), ("gc", 1)];
+    bucket.extend(quota.map(|(suffix, value)| (format!("b_rpd_{suffix}"), number(value))));
+    bucket.extend([("rsched", "1m0h0"), ("sched_tz", "UTC")].map(|(name, value)| (name.into(), text(value))));
+    let bucket = bucket.iter().map(|(name, value)| (name.as_str(), value.clone()));
+    put(&engine, bucket.collect());
+    put(
+        &engine,
+        vec![
+            ("PK", text(&partition)),
+            ("SK", text("#OP#invoice-1")),
+            ("operation", text("top_up")),
+            ("GSI4PK", text(NS)),
+            ("GSI4SK", text(&partition)),
+        ],
+    );
+    Registry::new(store.clone()).migrate_anyway().wait().expect("it is older, and can be upgraded");
+
+    let page = store.activity(NS, Scope::All, None).wait().expect("the record of a top-up is skipped");
+    assert_eq!(page.items.len(), 1);
+    let limiter = Limiter::open(store, "default").wait().expect("it answers");
+    let daily = calendar::daily("UTC").expect("it is valid");
+    let limits = [
+        Limit::per_minute("rpm", 100).build().expect("valid"),
+        Limit::quota("rpd", 100, daily).build().expect("valid"),
+    ];
+    let limits = Limits::new(limits).expect("they are valid");
+    limiter.catalog().set_limits(Level::Resource("gpt-4"), &limits).wait().expect("it answers");
+    let lease = limiter.acquire("user", "gpt-4", demand! { rpm: 1, rpd: 10 }).wait().expect("they are there");
+    lease.commit().wait().expect("it answers");
+    let status = limiter.available("user", "gpt-4").wait().expect("it answers");
+    assert_eq!((status.available("rpm"), status.available("rpd")), (Some(39), Some(90)));
 }

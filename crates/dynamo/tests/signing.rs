@@ -72,7 +72,7 @@ fn a_host_that_is_an_hour_off_is_let_in_at_its_second_try() {
         engine.set_time(move || Clock::system().now().as_micros().saturating_add_signed(ahead));
         let strict = Strict { client: engine.http_client(), ahead_secs };
         let store = DynamoStore::builder("limits").http_client(strict).create_table(true).build().wait();
-        let troubles = store.expect("it is let in").troubles();
-        assert_eq!((troubles.skewed, troubles.retries), (1, 1), "{ahead_secs}");
+        let counts = store.expect("it is let in").error_counts();
+        assert_eq!((counts.skewed, counts.retries), (1, 1), "{ahead_secs}");
     }
 }

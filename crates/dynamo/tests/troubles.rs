@@ -52,7 +52,7 @@ fn told<T: std::fmt::Debug>(answer: Result<T, RecordsError>) -> (bool, String) {
 #[test]
 fn every_fault_is_told_for_what_it_is() {
     let Scene { faults, store, .. } = scene(1);
-    let opened = store.troubles();
+    let opened = store.error_counts();
     let passing = true;
     let reads = [
         (CallFault::Throttle, passing, "throttled"),
@@ -76,7 +76,7 @@ fn every_fault_is_told_for_what_it_is() {
         let (unavailable, why) = told(store.write(&[add("1")]).wait());
         assert!(unavailable && (why.contains("broke") || why.contains("in time")), "{why}");
     }
-    let counted = store.troubles();
+    let counted = store.error_counts();
     assert_eq!((counted.throttled, counted.server, counted.refused - opened.refused), (4, 1, 2));
     assert_eq!((counted.lost + counted.timeouts, counted.retries), (3, 0));
 }
@@ -97,7 +97,7 @@ fn a_fault_that_passes_is_not_seen() {
     }
     store.write(&[add("n"), add("m")]).wait().unwrap();
     assert_eq!(number(&store, "n"), Some(5), "conflicts are waited for");
-    assert_eq!(store.troubles().conflicts, 30);
+    assert_eq!(store.error_counts().conflicts, 30);
     faults.next_of("PutItem", CallFault::Conflict);
     store.write(&[Write::Put(Item::new(key("p")), vec![])]).wait().unwrap();
 }
@@ -137,7 +137,7 @@ fn keys_that_were_left_undone_are_asked_for_again() {
     let found = store.find(Index::Custom, &Query::all("ns/C")).wait().unwrap();
     assert_eq!(found.items.len(), 20);
     // 20 keys are halved until the last of them is asked for alone, and left undone as well.
-    assert_eq!(store.troubles().unprocessed, 6);
+    assert_eq!(store.error_counts().unprocessed, 6);
 }
 
 #[test]

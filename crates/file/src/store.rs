@@ -190,13 +190,13 @@ impl Store for FileStore {
         Reply::later(async move { reply.await.map_err(without_tests) })
     }
 
-    fn ask<'a>(&'a self, steps: &[Step<'a>]) -> Reply<'a, Result<Vec<Denial>, StoreError>> {
+    fn evaluate<'a>(&'a self, steps: &[Step<'a>]) -> Reply<'a, Result<Vec<Denial>, StoreError>> {
         let call = OwnedTransaction::new(&Transaction { id: None, steps, metered: false });
         let reply = self.read(move |view| {
             let mut denials = Vec::new();
             for step in call.steps() {
                 let (stored, now) = seen_bucket(view, &step.place)?;
-                denials.extend(stored.ask(&step, now));
+                denials.extend(stored.evaluate(&step, now));
             }
             Ok(denials)
         });
@@ -214,10 +214,10 @@ impl Store for FileStore {
     }
 
     fn apply_detached(&self, call: &Transaction<'_>) {
-        self.hand_over_and_tell(call, Box::new(|_| ()));
+        self.apply_detached_with(call, Box::new(|_| ()));
     }
 
-    fn hand_over_and_tell(&self, call: &Transaction<'_>, callback: OutcomeCallback) {
+    fn apply_detached_with(&self, call: &Transaction<'_>, callback: OutcomeCallback) {
         // If the file cannot be opened in this process or the queue is full, the call is lost; what it would have given
         // back expires.
         let Ok(ThreadContext { writer, .. }) = self.0.shared() else { return };

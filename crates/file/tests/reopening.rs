@@ -89,7 +89,7 @@ fn limits_of_every_kind_are_read_again_by_who_does_not_know_them() {
         let steps = [Step { place, op: Op::Take { costs: &costs, term: None } }];
         let applied = store.apply(&Transaction { id: None, steps: &steps, metered: false }).wait().unwrap();
         let TxnOutcome::Done(done) = applied else { panic!("{applied:?}") };
-        assert!(matches!(done[0], tollgate_store::StepOutcome::Taken(taken) if taken.remarks == 0b011_0000));
+        assert!(matches!(done[0], tollgate_store::StepOutcome::Taken(taken) if taken.warnings == 0b011_0000));
         store.peek(&place).wait().unwrap()
     };
     let store = open_at(&file, &hands);

@@ -13,11 +13,24 @@ use crate::builder::{CONCURRENCY, TOKENS};
 const DAILY_QUOTA: u64 = 250;
 
 /// A reply before its conversion to HTTP.
+///
+/// ```
+/// use tollgate_mock_provider::MockReply;
+///
+/// /// Returns the value of a header, whose name is in lower case.
+/// fn header<'a>(reply: &'a MockReply, name: &str) -> Option<&'a str> {
+///     reply.headers.iter().find(|(found, _)| *found == name).map(|(_, value)| value.as_str())
+/// }
+/// ```
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct MockReply {
-    pub(crate) status: u16,
-    pub(crate) headers: Vec<(&'static str, String)>,
-    pub(crate) body: String,
+#[non_exhaustive]
+pub struct MockReply {
+    /// The status code.
+    pub status: u16,
+    /// The headers, with names in lower case.
+    pub headers: Vec<(&'static str, String)>,
+    /// The body.
+    pub body: String,
 }
 
 impl MockReply {

@@ -48,6 +48,7 @@ mod stream;
 mod style;
 
 pub use builder::{BuildError, LimitChange, MockProvider, MockProviderBuilder};
+pub use error_responses::MockReply;
 pub use outage::{Outage, OutageKind};
 pub use stats::{KeyStats, Stats};
 pub use style::{Style, UnknownStyle};

@@ -9,7 +9,7 @@ use http_body_util::{BodyExt, Full, LengthLimitError, Limited};
 use hyper::body::{Body, Bytes, Incoming};
 use hyper::header::{HeaderMap, HeaderName, HeaderValue};
 use hyper::service::service_fn;
-use hyper::{Request, Response, StatusCode};
+use hyper::{Method, Request, Response, StatusCode};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use jiff::Timestamp;
 use jiff::fmt::rfc2822::DateTimePrinter;
@@ -32,6 +32,8 @@ const CONNECTIONS_MAX: usize = 4_096;
 
 /// How long a call that hangs is held, by the provider's clock. Then its connection is reset.
 const HANG_MAX: Duration = Duration::from_secs(60 * 60);
+
+const NO_PATH: &str = "the path does not exist";
 
 /// The pause after a failed accept: the process may be out of file descriptors until clients
 /// disconnect.
@@ -70,6 +72,34 @@ impl MockProvider {
     }
 }
 
+impl MockProvider {
+    /// Answers a `POST` in this process, as [`serve`](MockProvider::serve) would: with the same limits, latency and
+    /// outages. Returns `None` if the connection would be reset. It needs no runtime.
+    ///
+    /// ```
+    /// use tollgate::store::Reply;
+    /// use tollgate_mock_provider::MockProvider;
+    ///
+    /// let provider = MockProvider::builder().requests_per_second(1).build()?;
+    /// let body = br#"{"model": "gpt-4", "messages": []}"#;
+    /// let status = || Some(Reply::later(provider.call("/v1/chat/completions", "key", body)).wait()?.status);
+    /// assert_eq!([status(), status()], [Some(200), Some(429)]);
+    /// # Ok::<(), tollgate_mock_provider::BuildError>(())
+    /// ```
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future releases the concurrency of the call, which stays charged for the rest.
+    pub async fn call(&self, path: &str, key: &str, body: &[u8]) -> Option<MockReply> {
+        let state = &*self.state;
+        let MockRoute::Call(endpoint) = MockRoute::of(&Method::POST, path) else {
+            return Some(state.settings.style.refused(CallError::Path, NO_PATH));
+        };
+        let (number, call) = state.begin(key);
+        handle_body(state, endpoint, key, (number, call), body).await.ok()
+    }
+}
+
 /// Serves one connection. Errors only concern the client.
 async fn serve_connection(state: Arc<ProviderState>, stream: TcpStream) {
     let read_timeout = state.settings.read_timeout;
@@ -103,7 +133,7 @@ async fn respond(
             Ok(stats) => MockReply { body: stats, ..MockReply::json(200, &serde_json::Value::Null) },
             Err(error) => MockReply::text(500, &error.to_string()),
         },
-        MockRoute::Unknown => state.settings.style.refused(CallError::Path, "the path does not exist"),
+        MockRoute::Unknown => state.settings.style.refused(CallError::Path, NO_PATH),
         MockRoute::WrongMethod => {
             state.settings.style.refused(CallError::Method, "the path does not support this method")
         }
@@ -120,17 +150,27 @@ async fn handle_call(
 ) -> Result<MockReply, ResetNow> {
     let key = key_of(request.headers());
     let (number, call) = state.begin(&key);
-    let style = state.settings.style;
-    let body = match body_of(state, request).await {
-        Ok(body) => body,
+    match body_of(state, request).await {
+        Ok(body) => handle_body(state, endpoint, &key, (number, call), &body).await,
         Err(refused) => {
             call.end(CallEnd::Refused);
-            return Ok(refused);
+            Ok(refused)
         }
-    };
-    let request = answer::MockRequest::read(endpoint, &body, state.settings.seed);
+    }
+}
+
+/// Handles a call whose body has arrived.
+async fn handle_body(
+    state: &ProviderState,
+    endpoint: Endpoint,
+    key: &str,
+    (number, call): (u64, OpenCall<'_>),
+    body: &[u8],
+) -> Result<MockReply, ResetNow> {
+    let style = state.settings.style;
+    let request = answer::MockRequest::read(endpoint, body, state.settings.seed);
     // An invalid request is only reported to a client with a valid key, when there is no outage.
-    if let Some(refusal) = state.precheck(number, &key) {
+    if let Some(refusal) = state.precheck(number, key) {
         return match (&refusal, &request) {
             (MockRefusal::Outage(OutageKind::Midway), Ok(request)) if request.is_stream() => {
                 call.end(CallEnd::Failed);

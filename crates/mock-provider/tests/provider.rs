@@ -6,6 +6,7 @@ use std::io::{Read, Write};
 use std::time::Duration;
 
 use support::{CHAT, HttpReply, NOON, TestServer};
+use tollgate::store::Reply;
 use tollgate::{Span, Tick};
 use tollgate_mock_provider::{LimitChange, MockProvider, Outage, OutageKind, Style};
 use tollgate_provider::{Class, FatalKind, LimitUnit};
@@ -380,4 +381,24 @@ fn wait_until(holds: impl Fn() -> bool) {
     while !holds() {
         std::thread::yield_now();
     }
+}
+
+#[test]
+fn a_call_in_this_process_is_answered_as_one_over_tcp() {
+    let server = TestServer::new(MockProvider::builder().requests_per_second(1).burst(2));
+    let here = |path| Reply::later(server.provider.call(path, "key-1", CHAT.as_bytes())).wait();
+    let (remote, local) = (server.call(), here("/v1/chat/completions").expect("no outage"));
+    assert_eq!((local.status, local.body), (200, remote.body));
+    let denied = here("/v1/chat/completions").expect("no outage");
+    assert!(
+        denied.headers.iter().any(|(name, wait)| *name == "retry-after-ms" && wait == "1000"),
+        "{denied:?}"
+    );
+    assert_eq!((denied.status, denied.body), (429, server.call().body));
+    assert_eq!(here("/v1/files").map(|reply| reply.status), Some(404));
+    let stats = server.provider.stats();
+    assert_eq!((stats.ok, stats.rejected, stats.keys["key-1"].calls), (2, 2, 4));
+    let resets =
+        MockProvider::builder().outage(Outage::every(1, OutageKind::Reset)).build().expect("it is valid");
+    assert_eq!(Reply::later(resets.call("/v1/chat/completions", "", CHAT.as_bytes())).wait(), None);
 }

@@ -17,7 +17,7 @@ use crate::codec::{NARROW_MAX, may_have_waiters, text_of};
 use crate::commit::{Changes, Expiry};
 use crate::draft::{CommitPlan, DraftTxn, ValueSnapshot};
 use crate::inner::RedisInner;
-use crate::queue::{InTurn, QueueStanding};
+use crate::queue::{InTurn, QueueStatus};
 use crate::script_args::{self, StepMetering};
 use crate::service::{LoadedScript, ScriptAnswer, SeenValues, TimedError};
 use crate::{ServerError, background};
@@ -95,10 +95,10 @@ impl RedisInner {
                 done(&outcome, call.call)
             }
             ScriptReply::Seen((keys, mut seen)) => {
-                let standing = seen.values.get(keys.len()).map(|bytes| QueueStanding::of(bytes));
+                let queue_status = seen.values.get(keys.len()).map(|bytes| QueueStatus::of(bytes));
                 seen.values.truncate(keys.len());
                 let view = ValueSnapshot::of(&keys, seen);
-                self.decide_and_commit(&call, view, standing.unwrap_or_default()).await
+                self.decide_and_commit(&call, view, queue_status.unwrap_or_default()).await
             }
         }
     }
@@ -139,11 +139,11 @@ impl RedisInner {
         &self,
         call: &RedisCall<'_>,
         mut view: ValueSnapshot,
-        standing: QueueStanding,
+        queue_status: QueueStatus,
     ) -> Result<TxnOutcome, RecordsError> {
         let RedisCall { id, timer, .. } = *call;
         for conflicts in 0..CONFLICTS_MAX {
-            let reply = match self.plan(call, &mut view, standing)? {
+            let reply = match self.plan(call, &mut view, queue_status)? {
                 CommitPlan::Answer(outcome) => return Ok(outcome),
                 CommitPlan::Guess => self.read_again(timer, id, &view, Vec::new()).await?,
                 CommitPlan::Look(more) => self.read_again(timer, id, &view, more).await?,
@@ -171,14 +171,18 @@ impl RedisInner {
         &self,
         call: &RedisCall<'_>,
         view: &mut ValueSnapshot,
-        standing: QueueStanding,
+        queue_status: QueueStatus,
     ) -> Result<CommitPlan, RecordsError> {
         call.call.with(|txn| {
             for step in txn.steps {
                 view.assume_absent(self.service.layout.closed(step.place.namespace));
             }
             let granting = call.place.rank.map(|rank| self.granting(txn, rank)).unwrap_or_default();
-            self.draft(view).told(call.used).standing(standing).granting(granting).plan(txn, call.writes)
+            self.draft(view)
+                .usage_override(call.used)
+                .queue_status(queue_status)
+                .granting(granting)
+                .plan(txn, call.writes)
         })
     }
 
@@ -354,7 +358,7 @@ fn done(outcome: &[u8], call: &OwnedTransaction) -> Result<TxnOutcome, RecordsEr
     if let Some((&AT_ONE_TIME, at)) = outcome.split_first()
         && let Ok(at) = at.try_into().map(f64::from_le_bytes)
     {
-        let taken = StepOutcome::Taken(Taken { at: Tick::from_micros(at as u64), remarks: 0 });
+        let taken = StepOutcome::Taken(Taken { at: Tick::from_micros(at as u64), warnings: 0 });
         return Ok(TxnOutcome::Done(call.steps().map(|_| taken).collect()));
     }
     let unreadable = || ServerError::Unreadable("what came of a call".into()).into_error(Duration::ZERO);

@@ -211,12 +211,12 @@ async fn connect(service: &RedisService, url: &RedisUrl, time: Duration) -> Resu
     let timer = CallTimer::start();
     for attempts in 1.. {
         let connected = tokio::time::timeout(service.timeout / 2, service.link.connected()).await;
-        let Ok(Err(trouble @ ServerError::NoConnection(..))) = connected else { break };
+        let Ok(Err(error @ ServerError::NoConnection(..))) = connected else { break };
         let pause = PAUSES.random_after(attempts).min(time / ATTEMPTS_MIN);
         if attempts >= ATTEMPTS_MIN && timer.elapsed() + pause >= time {
-            return Err(open_error(url, TimedError { trouble, waited: timer.elapsed() }));
+            return Err(open_error(url, TimedError { error, waited: timer.elapsed() }));
         }
-        service.counts.met(&trouble);
+        service.counts.record(&error);
         tokio::time::sleep(pause).await;
     }
     Ok(())
@@ -233,7 +233,7 @@ async fn check_server(
     let info: String = match answer {
         Ok(value) => redis::from_redis_value(value).unwrap_or_default(),
         // A user without the right to `INFO` may have all others; a user without any fails at the first script.
-        Err(TimedError { trouble: ServerError::AccessDenied(why), .. }) if why.contains("NOPERM") => {
+        Err(TimedError { error: ServerError::AccessDenied(why), .. }) if why.contains("NOPERM") => {
             String::new()
         }
         Err(failure) => return Err(open_error(url, failure)),
@@ -285,9 +285,9 @@ async fn learn_time(service: &RedisService, url: &RedisUrl) -> Result<(), RedisO
     Ok(())
 }
 
-fn open_error(url: &RedisUrl, TimedError { trouble, waited }: TimedError) -> RedisOpenError {
-    match trouble.is_passing() {
-        true => RedisOpenError::Unavailable { url: url.to_string(), waited, trouble },
-        false => RedisOpenError::Refused(url.to_string(), trouble),
+fn open_error(url: &RedisUrl, TimedError { error, waited }: TimedError) -> RedisOpenError {
+    match error.is_passing() {
+        true => RedisOpenError::Unavailable { url: url.to_string(), waited, error },
+        false => RedisOpenError::Refused(url.to_string(), error),
     }
 }

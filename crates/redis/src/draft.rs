@@ -13,7 +13,7 @@ use tollgate_store::{BucketRef, Step, StoreError, Transaction, TxnOutcome};
 use crate::codec::RedisRow;
 use crate::commit::{Changes, Expiry};
 use crate::layout::Layout;
-use crate::queue::QueueStanding;
+use crate::queue::QueueStatus;
 use crate::records::item_of;
 use crate::service::SeenValues;
 
@@ -74,7 +74,7 @@ pub(crate) struct DraftTxn<'a> {
     /// What the steps used, where that is not what they say.
     usage_overrides: &'a [UsageDelta],
     /// How the caller stands among waiters.
-    standing: QueueStanding,
+    queue_status: QueueStatus,
     /// The commands that remove the caller's claims if it is granted.
     granting: Vec<[Vec<u8>; 3]>,
     /// Records as they are stored and as they will be.
@@ -97,20 +97,20 @@ impl<'a> DraftTxn<'a> {
             changes,
             missing,
             usage_overrides: &[],
-            standing: QueueStanding::default(),
+            queue_status: QueueStatus::default(),
             granting: Vec::new(),
             items,
         }
     }
 
     /// Sets what the steps used; what they say themselves does not count then.
-    pub(crate) fn told(self, usage_overrides: &'a [UsageDelta]) -> DraftTxn<'a> {
+    pub(crate) fn usage_override(self, usage_overrides: &'a [UsageDelta]) -> DraftTxn<'a> {
         DraftTxn { usage_overrides, ..self }
     }
 
     /// The caller stands so among waiters: behind a claim on a limit it takes nothing.
-    pub(crate) fn standing(self, standing: QueueStanding) -> DraftTxn<'a> {
-        DraftTxn { standing, ..self }
+    pub(crate) fn queue_status(self, queue_status: QueueStatus) -> DraftTxn<'a> {
+        DraftTxn { queue_status, ..self }
     }
 
     /// If the call is granted, these are carried out with it.
@@ -157,7 +157,7 @@ impl<'a> DraftTxn<'a> {
 
     /// Adds to the denials of the takes how the caller stands among waiters.
     fn behind_waiters(&self, steps: &[Step<'_>], denials: Vec<Denial>) -> Vec<Denial> {
-        let QueueStanding { held, ahead } = self.standing;
+        let QueueStatus { held, ahead } = self.queue_status;
         let takes = steps.iter().enumerate().filter(|(_, step)| step.takes().is_some());
         let stand = |((step, _), denial): ((usize, &Step<'_>), Denial)| {
             let denial = denial.with_ahead(ahead);
@@ -198,7 +198,7 @@ impl<'a> DraftTxn<'a> {
             None | Some([]) => Ok(None),
             Some(bytes) => {
                 let row = RedisRow::from_bytes(bytes, Some(place.limits));
-                row.map(Some).map_err(|trouble| trouble.into_error(Default::default()))
+                row.map(Some).map_err(|error| error.into_error(Default::default()))
             }
         }
     }
@@ -303,7 +303,7 @@ impl BucketTxn for DraftTxn<'_> {
     }
 
     fn is_held_back(&self) -> bool {
-        self.standing.held.is_some()
+        self.queue_status.held.is_some()
     }
 
     /// Writes down what was used under limits of other names or places, because the stored form counts usage in the limits in
@@ -313,7 +313,7 @@ impl BucketTxn for DraftTxn<'_> {
         let Some(sums) = usage else { return };
         let caller = sums.caller();
         if *sums.limits() != stored.limits && !sums.adopt(&stored.limits, now, caller) {
-            let before = sums.turned(&stored.limits, now, caller);
+            let before = sums.roll_over(&stored.limits, now, caller);
             handle.usage_writes.extend(before.writes_at(place, self.usage_retention));
             usage.take_if(|sums| sums.is_empty());
         }
@@ -321,7 +321,7 @@ impl BucketTxn for DraftTxn<'_> {
 
     fn usage_override(&self, step: usize) -> Option<Used<'_>> {
         let delta = self.usage_overrides.get(step)?;
-        Some(Used::Told(delta.caller, delta.events, &delta.amounts))
+        Some(Used::Reported(delta.caller, delta.events, &delta.amounts))
     }
 
     /// Counts usage in the limits in force; if those have other places than the limits of the step, it goes to the records.

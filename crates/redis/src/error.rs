@@ -36,14 +36,14 @@ pub enum RedisOpenError {
     #[error("the server at {0} is version {1}, and at least Redis 7 or Valkey 7 is needed")]
     TooOld(String, String),
     /// The server did not answer.
-    #[error("{url} did not answer within {waited:?}: {trouble}")]
+    #[error("{url} did not answer within {waited:?}: {error}")]
     Unavailable {
         /// The address, without its password.
         url: String,
         /// For how long opening was retried.
         waited: Duration,
         /// The error of the last attempt.
-        trouble: ServerError,
+        error: ServerError,
     },
     /// The server refused a call.
     #[error("{0} refuses: {1}")]

@@ -24,7 +24,7 @@ use crate::service::{RedisService, ServerErrorCounts};
 /// use tollgate_redis::RedisStore;
 ///
 /// let store = RedisStore::builder("redis://127.0.0.1:6379").build().await?;
-/// println!("{store:?}: {:?}", store.troubles());
+/// println!("{store:?}: {:?}", store.error_counts());
 /// # Ok(())
 /// # }
 /// ```
@@ -101,8 +101,8 @@ impl RedisStore {
     }
 
     /// Returns how many attempts of calls failed since the store was opened, also where a later attempt succeeded.
-    pub fn troubles(&self) -> ServerErrorCounts {
-        self.0.service.counts.troubles()
+    pub fn error_counts(&self) -> ServerErrorCounts {
+        self.0.service.counts.error_counts()
     }
 }
 

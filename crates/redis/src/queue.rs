@@ -51,7 +51,7 @@ struct TakenLimit {
 
 /// The position among waiters of a caller that took nothing.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct QueueStanding {
+pub(crate) struct QueueStatus {
     /// The limit that waiters ahead of the caller claim.
     pub(crate) held: Option<ClaimedLimit>,
     /// How many waiters are ahead, if the caller waits itself.
@@ -106,15 +106,15 @@ impl Claims {
     }
 }
 
-impl QueueStanding {
+impl QueueStatus {
     /// Parses the reply of `apply.lua` to a call that takes in turn.
-    pub(crate) fn of(bytes: &[u8]) -> QueueStanding {
+    pub(crate) fn of(bytes: &[u8]) -> QueueStatus {
         let (numbers, _) = bytes.as_chunks::<8>();
-        let [step, place, ahead] = numbers else { return QueueStanding::default() };
+        let [step, place, ahead] = numbers else { return QueueStatus::default() };
         let number = |bytes: &[u8; 8]| f64::from_le_bytes(*bytes) as u32;
         let place_of = |bytes: &[u8; 8]| Some(number(bytes).checked_sub(1)? as usize);
         let held = place_of(step).zip(place_of(place)).map(|(step, place)| ClaimedLimit { step, place });
-        QueueStanding { held, ahead: number(ahead) }
+        QueueStatus { held, ahead: number(ahead) }
     }
 }
 

@@ -20,7 +20,7 @@ impl RedisInner {
             let mut denials = Vec::new();
             for step in call.steps {
                 let row = self.row(&view, step)?;
-                denials.extend(row.kept.ask(step, view.now));
+                denials.extend(row.kept.evaluate(step, view.now));
             }
             Ok(denials)
         })
@@ -50,7 +50,7 @@ impl RedisInner {
         match view.get(&key) {
             None | Some([]) => Ok(RedisRow::fresh(step.place.limits)),
             Some(bytes) => RedisRow::from_bytes(bytes, Some(step.place.limits))
-                .map_err(|trouble| trouble.into_error(Duration::ZERO)),
+                .map_err(|error| error.into_error(Duration::ZERO)),
         }
     }
 

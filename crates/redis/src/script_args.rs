@@ -133,7 +133,7 @@ pub(crate) fn of_step(step: &Step<'_>, metering: StepMetering<'_>, now: Tick) ->
     Some(out)
 }
 
-/// Returns the kind of a limit, three numbers of its own, the level below which there is a remark, and how it is enforced.
+/// Returns the kind of a limit, three numbers of its own, the level below which there is a warning, and how it is enforced.
 fn of_limit(limit: &Limit, amount: u64, now: Tick) -> Option<[f64; 6]> {
     small(amount)?;
     let [kind, a, b, c] = match limit.machine_view() {

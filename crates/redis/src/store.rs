@@ -58,7 +58,7 @@ impl Store for RedisStore {
         Reply::later(async move { apply.await.map_err(without_tests) })
     }
 
-    fn ask<'a>(&'a self, steps: &[Step<'a>]) -> Reply<'a, Result<Vec<Denial>, StoreError>> {
+    fn evaluate<'a>(&'a self, steps: &[Step<'a>]) -> Reply<'a, Result<Vec<Denial>, StoreError>> {
         let call = OwnedTransaction::new(&Transaction { id: None, steps, metered: false });
         Reply::later(self.0.service.within(async move {
             self.0.await_detached(&call).await;
@@ -79,7 +79,7 @@ impl Store for RedisStore {
         self.0.apply_detached(OwnedTransaction::new(call), Box::new(|_| ()));
     }
 
-    fn hand_over_and_tell(&self, call: &Transaction<'_>, callback: OutcomeCallback) {
+    fn apply_detached_with(&self, call: &Transaction<'_>, callback: OutcomeCallback) {
         self.0.apply_detached(OwnedTransaction::new(call), callback);
     }
 

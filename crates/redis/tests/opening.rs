@@ -51,7 +51,7 @@ fn a_host_that_refuses_is_reported_at_once_to_who_is_in_a_hurry() {
     let timeout = Duration::from_secs(600);
     let builder = RedisStore::builder(&url).timeout(timeout).connect_within(Duration::from_millis(500));
     let error = builder.build().wait().expect_err("no server listens");
-    let RedisOpenError::Unavailable { waited, trouble: ServerError::NoConnection(..), .. } = &error else {
+    let RedisOpenError::Unavailable { waited, error: ServerError::NoConnection(..), .. } = &error else {
         panic!("{error}");
     };
     // Long before the timeout, on however busy a machine.
@@ -141,10 +141,10 @@ fn nobody_there_is_told_within_the_timeout() {
     let error = RedisStore::builder(url).timeout(Duration::from_secs(2)).build().wait();
     let error = error.expect_err("nobody listens");
     assert!(!format!("{error} {error:?}").contains(CANARY));
-    let RedisOpenError::Unavailable { waited, trouble, .. } = error else { panic!("{error}") };
+    let RedisOpenError::Unavailable { waited, error: cause, .. } = error else { panic!("{error}") };
     // What a busy host adds is no fault of the store: only that it ends is its promise.
     assert!(waited <= Duration::from_secs(30), "{waited:?}");
-    assert!(matches!(trouble, ServerError::NoConnection(..)), "{trouble}");
+    assert!(matches!(cause, ServerError::NoConnection(..)), "{cause}");
 }
 
 #[test]

@@ -32,7 +32,7 @@ fn scripts_that_are_flushed_are_told_again() {
             }
         });
         assert_eq!((left(&store, &limits()), tally.unknown()), (PLENTY - tally.taken(), 0));
-        assert!(store.troubles().scripts > 0);
+        assert!(store.error_counts().scripts > 0);
     }
 }
 
@@ -46,7 +46,7 @@ fn answers_that_are_lost_charge_nothing_twice() {
         let tally = under_load(&store, 20, |tally| until_taken(tally, 4 * BREATH));
         proxy.set(ProxyFault::None);
         assert_eq!((left(&store, &limits()), tally.unknown()), (PLENTY - tally.taken(), 0));
-        assert!(store.troubles().connections > 20, "{:?}", store.troubles());
+        assert!(store.error_counts().connections > 20, "{:?}", store.error_counts());
     }
 }
 

@@ -178,10 +178,10 @@ pub(crate) fn encode_outcome(at: Tick, done: &[StepOutcome]) -> Option<Vec<u8>> 
     out.extend(at.as_micros().to_be_bytes());
     for done in done {
         match done {
-            StepOutcome::Taken(Taken { at, remarks }) => {
+            StepOutcome::Taken(Taken { at, warnings }) => {
                 out.push(b't');
                 out.extend(at.as_micros().to_be_bytes());
-                out.extend(remarks.to_be_bytes());
+                out.extend(warnings.to_be_bytes());
             }
             StepOutcome::Settled => out.push(b's'),
             StepOutcome::Changed => out.push(b'c'),
@@ -202,7 +202,7 @@ pub(crate) fn decode_outcome(bytes: &[u8]) -> Option<(Tick, Vec<StepOutcome>)> {
         outcome.push(match reader.byte()? {
             b't' => {
                 let at = Tick::from_micros(reader.number()?);
-                StepOutcome::Taken(Taken { at, remarks: reader.count()? })
+                StepOutcome::Taken(Taken { at, warnings: reader.count()? })
             }
             b's' => StepOutcome::Settled,
             b'c' => StepOutcome::Changed,
@@ -220,7 +220,7 @@ mod tests {
 
     #[test]
     fn what_came_of_a_call_is_read_as_it_was_written() {
-        let taken = StepOutcome::Taken(Taken { at: Tick::MAX, remarks: u32::MAX });
+        let taken = StepOutcome::Taken(Taken { at: Tick::MAX, warnings: u32::MAX });
         let done = [
             taken,
             StepOutcome::Settled,

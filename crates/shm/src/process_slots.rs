@@ -1,6 +1,6 @@
 //! Process slots: the processes that have waiters, the wake-up word of each, and its last heartbeat.
 //!
-//! A slot has the process, the number of assigned it was assigned, the wake-up word, and the heartbeat. A waiter names the
+//! A slot has the process, how many times it was assigned, the wake-up word, and the heartbeat. A waiter names the
 //! slot and that number, so that no process is mistaken for one that had the slot before.
 
 use std::sync::atomic::Ordering;

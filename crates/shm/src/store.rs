@@ -238,13 +238,13 @@ impl Store for ShmStore {
         Reply::ready(self.apply_now(call, &[]).map_err(without_tests))
     }
 
-    fn ask<'a>(&'a self, steps: &[Step<'a>]) -> Reply<'a, Result<Vec<Denial>, StoreError>> {
+    fn evaluate<'a>(&'a self, steps: &[Step<'a>]) -> Reply<'a, Result<Vec<Denial>, StoreError>> {
         let clock = &self.0.clock;
         let asked = self.work(|tx, known| {
             let mut denials = Vec::new();
             for step in steps {
                 let now = clock.now();
-                denials.extend(seen_bucket(tx, known, &step.place, now)?.ask(step, now));
+                denials.extend(seen_bucket(tx, known, &step.place, now)?.evaluate(step, now));
             }
             Ok(denials)
         });
@@ -261,10 +261,10 @@ impl Store for ShmStore {
     }
 
     fn apply_detached(&self, call: &Transaction<'_>) {
-        self.hand_over_and_tell(call, Box::new(|_| ()));
+        self.apply_detached_with(call, Box::new(|_| ()));
     }
 
-    fn hand_over_and_tell(&self, call: &Transaction<'_>, callback: OutcomeCallback) {
+    fn apply_detached_with(&self, call: &Transaction<'_>, callback: OutcomeCallback) {
         if call.check(&[]).is_err() {
             return;
         }

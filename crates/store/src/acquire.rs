@@ -19,13 +19,13 @@ use crate::{BucketCell, Clock, LeaseTerm, Priority, WAITERS_MAX};
 pub struct WaitRequest {
     /// What to take.
     pub costs: Costs,
-    /// Who will hold the resources, if it may vanish without a word.
+    /// The holder of the resources, if they expire.
     pub term: Option<LeaseTerm>,
-    /// Who goes first.
+    /// Which waiters go first.
     pub priority: Priority,
-    /// When to give up.
+    /// When the wait times out.
     pub deadline: Option<Tick>,
-    /// How many may wait before another is turned away.
+    /// How many callers may wait at once.
     pub waiters_max: usize,
 }
 
@@ -42,22 +42,22 @@ pub struct Granted {
     pub limited_by: Option<Name>,
 }
 
-/// Why waiting came to nothing.
+/// The wait ended without a grant.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum WaitError {
     /// The deadline came, or it was clear at the start that it would come first.
     #[error("not admitted before the deadline, after waiting {waited:?}: {denial}")]
     TimedOut {
-        /// What refused, and the wait it would have taken.
+        /// The denial, with the wait that it would have taken.
         denial: Box<Denial>,
         /// How long the caller waited; zero if the timeout was clear at the start.
         waited: Duration,
     },
-    /// Too many wait already.
+    /// The queue is full.
     #[error("{waiting} wait for this already, and at most {max} may; slow down or raise the bound")]
     QueueFull {
-        /// How many wait.
+        /// How many callers wait.
         waiting: usize,
         /// How many may.
         max: usize,
@@ -141,7 +141,7 @@ impl WaitFuture<'_> {
         }
         let outcome = self.enter_locked(&mut inner, now, waker);
         // It stands in the queue now, or the limits have changed for those who do.
-        if inner.side.is_some() {
+        if inner.waiting.is_some() {
             let after = inner.serve(now);
             self.cell.finish(inner, after, self.clock);
         }
@@ -154,7 +154,7 @@ impl WaitFuture<'_> {
         now: Tick,
         waker: &Waker,
     ) -> Poll<Result<Granted, WaitError>> {
-        if inner.is_gone() {
+        if inner.is_removed() {
             return Poll::Ready(Err(WaitError::Gone));
         }
         if let Some(impossible) = inner.limits.impossible(&self.request.costs) {
@@ -179,16 +179,16 @@ impl WaitFuture<'_> {
 
     /// Returns an error if the queue is full, or if the wait cannot fit.
     fn check_wait(&self, inner: &LockedBucket, denial: &Denial, now: Tick) -> Result<(), WaitError> {
-        let waiting = inner.side.as_ref().map_or(0, |side| side.queue.len());
+        let waiting = inner.waiting.as_ref().map_or(0, |waiting| waiting.queue.len());
         if waiting >= self.request.waiters_max {
             return Err(WaitError::QueueFull { waiting, max: self.request.waiters_max });
         }
-        let in_vain = match (self.request.deadline, denial.earliest()) {
+        let cannot_fit = match (self.request.deadline, denial.earliest()) {
             (Some(deadline), Ready::At(ready)) => ready > deadline || deadline <= now,
             (Some(deadline), _) => deadline <= now,
             (None, _) => false,
         };
-        if in_vain {
+        if cannot_fit {
             return Err(WaitError::TimedOut { denial: Box::new(denial.clone()), waited: Duration::ZERO });
         }
         Ok(())
@@ -197,35 +197,35 @@ impl WaitFuture<'_> {
     fn enqueue(&mut self, inner: &mut LockedBucket, now: Tick, waker: Waker) -> Rank {
         let WaitRequest { term, priority, deadline, .. } = self.request;
         let waiter = QueuedWaiter { costs: self.request.costs.clone(), term, since: now, deadline, waker };
-        inner.side.get_or_insert_default().queue.push(priority, waiter)
+        inner.waiting.get_or_insert_default().queue.push(priority, waiter)
     }
 
-    /// What became of the wait. If nothing yet, `waker` is who to wake.
-    fn hear(&mut self, rank: Rank, waker: &Waker) -> Option<WaitResult> {
+    /// Returns the result of the wait; while there is none, leaves `waker` to be woken.
+    fn poll_result(&mut self, rank: Rank, waker: &Waker) -> Option<WaitResult> {
         // Declared before the lock is taken, so dropped after it is free.
         let _replaced;
         let mut inner = self.cell.lock();
-        let queue = &mut inner.side.as_mut()?.queue;
+        let queue = &mut inner.waiting.as_mut()?.queue;
         if queue.take_place_again(rank, waker) {
             return self.return_to_queue(inner, rank);
         }
-        let Some(fate) = queue.forget(rank) else {
+        let Some(result) = queue.take_result(rank) else {
             _replaced = queue.leave_waker(rank, waker);
             return None;
         };
         // The last waiter to collect its result leaves nothing behind.
-        inner.tidy(self.clock.now());
-        Some(fate)
+        inner.drop_idle_queue(self.clock.now());
+        Some(result)
     }
 
-    /// What becomes of a waiter that was passed over, and has taken its place again.
+    /// Serves a waiter that was passed over and is in the queue again, and returns its result.
     fn return_to_queue(&self, mut inner: MutexGuard<'_, LockedBucket>, rank: Rank) -> Option<WaitResult> {
         let now = self.clock.now();
         let after = inner.serve(now);
-        let fate = inner.side.as_mut().and_then(|side| side.queue.forget(rank));
-        inner.tidy(now);
+        let result = inner.waiting.as_mut().and_then(|waiting| waiting.queue.take_result(rank));
+        inner.drop_idle_queue(now);
         self.cell.finish(inner, after, self.clock);
-        fate
+        result
     }
 }
 
@@ -245,12 +245,12 @@ impl Future for WaitFuture<'_> {
             WaitStage::Queued(rank, limited_by) => (*rank, limited_by.take()),
             WaitStage::Done => panic!("a wait was polled after its end"),
         };
-        let Some(fate) = this.hear(rank, context.waker()) else {
+        let Some(result) = this.poll_result(rank, context.waker()) else {
             this.stage = WaitStage::Queued(rank, limited_by);
             return Poll::Pending;
         };
         this.stage = WaitStage::Done;
-        Poll::Ready(match fate {
+        Poll::Ready(match result {
             WaitResult::Granted { at, waited, waiter, .. } => {
                 let waited = Some(waited.to_duration());
                 Ok(Granted { at, costs: waiter.costs, waited, limited_by })

@@ -23,8 +23,8 @@ impl<S: Store + ?Sized> Store for Arc<S> {
         (**self).apply(call)
     }
 
-    fn ask<'a>(&'a self, steps: &[Step<'a>]) -> Reply<'a, Result<Vec<Denial>, StoreError>> {
-        (**self).ask(steps)
+    fn evaluate<'a>(&'a self, steps: &[Step<'a>]) -> Reply<'a, Result<Vec<Denial>, StoreError>> {
+        (**self).evaluate(steps)
     }
 
     fn peek<'a>(&'a self, place: &BucketRef<'a>) -> Reply<'a, Result<Vec<Status>, StoreError>> {
@@ -35,8 +35,8 @@ impl<S: Store + ?Sized> Store for Arc<S> {
         (**self).apply_detached(call);
     }
 
-    fn hand_over_and_tell(&self, call: &Transaction<'_>, told: OutcomeCallback) {
-        (**self).hand_over_and_tell(call, told);
+    fn apply_detached_with(&self, call: &Transaction<'_>, callback: OutcomeCallback) {
+        (**self).apply_detached_with(call, callback);
     }
 
     fn new_holder_id(&self) -> u128 {

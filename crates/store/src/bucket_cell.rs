@@ -44,7 +44,7 @@ impl BucketCell {
     /// A cell with a fresh bucket as of `then`; time before that does not count for it.
     pub fn new(key: Key, limits: Limits, then: Tick) -> Arc<BucketCell> {
         let bucket = Bucket::fresh(&limits, then);
-        Arc::new(BucketCell { key, inner: Mutex::new(LockedBucket { limits, bucket, side: None }) })
+        Arc::new(BucketCell { key, inner: Mutex::new(LockedBucket { limits, bucket, waiting: None }) })
     }
 
     pub(crate) fn key(&self) -> &Key {
@@ -101,8 +101,8 @@ impl BucketCell {
         Clock::system().alarm(at, Arc::downgrade(&watch));
         // Dropped when the lock is free. If no waiter is left, there is nothing to look for.
         let _replaced;
-        if let Some(side) = &mut self.lock().side {
-            _replaced = side.watch.replace(watch);
+        if let Some(waiting) = &mut self.lock().waiting {
+            _replaced = waiting.watch.replace(watch);
         }
     }
 
@@ -115,8 +115,8 @@ impl BucketCell {
     pub fn take_plain(&self, clock: &Clock, costs: &SmallCosts) -> Option<Tick> {
         let now = clock.now();
         let mut inner = self.lock();
-        let LockedBucket { limits, bucket, side } = &mut *inner;
-        if side.is_some() {
+        let LockedBucket { limits, bucket, waiting } = &mut *inner;
+        if waiting.is_some() {
             return None;
         }
         bucket.take_plain(limits, now, costs)
@@ -126,8 +126,8 @@ impl BucketCell {
     #[inline]
     pub fn take_plain_under(&self, now: Tick, limits: &Limits, costs: &SmallCosts) -> Option<Tick> {
         let mut inner = self.lock();
-        let LockedBucket { limits: in_force, bucket, side } = &mut *inner;
-        if side.is_some() || !in_force.same(limits) {
+        let LockedBucket { limits: in_force, bucket, waiting } = &mut *inner;
+        if waiting.is_some() || !in_force.same(limits) {
             return None;
         }
         bucket.take_plain(in_force, now, costs)
@@ -154,10 +154,10 @@ impl BucketCell {
     /// `limits` are those the usage is counted in; if the cell's have changed since, it is carried over by name.
     pub fn settle(self: &Arc<Self>, clock: &Clock, limits: &Limits, usage: &Usage<'_>) {
         let mut inner = self.lock();
-        let clock_matters = inner.side.is_some() || !inner.limits.refunds_ignore_time() || usage.is_over();
+        let clock_matters = inner.waiting.is_some() || !inner.limits.refunds_ignore_time() || usage.is_over();
         let now = if clock_matters { clock.now() } else { inner.bucket.stamp() };
         inner.settle(now, limits, usage);
-        if inner.side.is_some() {
+        if inner.waiting.is_some() {
             let after = inner.serve(now);
             self.finish(inner, after, clock);
         }
@@ -168,8 +168,8 @@ impl BucketCell {
     #[inline]
     pub fn settle_packed(&self, limits: &Limits, packed: &Packed, used: &[u64; 4]) -> bool {
         let mut inner = self.lock();
-        let LockedBucket { limits: in_force, bucket, side } = &mut *inner;
-        side.is_none() && in_force.same(limits) && bucket.settle_packed(in_force, packed, used)
+        let LockedBucket { limits: in_force, bucket, waiting } = &mut *inner;
+        waiting.is_none() && in_force.same(limits) && bucket.settle_packed(in_force, packed, used)
     }
 
     /// Keeps the holder's resources for another `ttl`. `false` if they have expired and are no longer its own.
@@ -200,9 +200,13 @@ impl BucketCell {
         let mut inner = self.lock();
         let now = clock.now();
         inner.take_back_for_newcomer(now);
-        let side = inner.side.as_ref();
-        let cooling_until = side.map(|side| side.closed_until).filter(|until| *until > now);
-        (inner.bucket.peek(&inner.limits, now), side.map_or(0, |side| side.queue.len()), cooling_until)
+        let waiting = inner.waiting.as_ref();
+        let cooling_until = waiting.map(|waiting| waiting.closed_until).filter(|until| *until > now);
+        (
+            inner.bucket.peek(&inner.limits, now),
+            waiting.map_or(0, |waiting| waiting.queue.len()),
+            cooling_until,
+        )
     }
 
     /// When `costs` would be admitted to a newcomer, as far as is known now.
@@ -232,8 +236,8 @@ impl BucketCell {
     pub fn cool_down(self: &Arc<Self>, clock: &Clock, until: Tick) {
         let now = clock.now();
         let mut inner = self.lock();
-        let side = inner.side.get_or_insert_default();
-        side.closed_until = side.closed_until.max(until);
+        let waiting = inner.waiting.get_or_insert_default();
+        waiting.closed_until = waiting.closed_until.max(until);
         let after = inner.serve(now);
         self.finish(inner, after, clock);
     }
@@ -242,8 +246,8 @@ impl BucketCell {
     pub fn end_cool_down(self: &Arc<Self>, clock: &Clock) {
         let now = clock.now();
         let mut inner = self.lock();
-        if let Some(side) = &mut inner.side {
-            side.closed_until = Tick::ZERO;
+        if let Some(waiting) = &mut inner.waiting {
+            waiting.closed_until = Tick::ZERO;
         }
         let after = inner.serve(now);
         self.finish(inner, after, clock);
@@ -253,7 +257,7 @@ impl BucketCell {
     pub fn cooling_until(&self, clock: &Clock) -> Option<Tick> {
         let now = clock.now();
         let inner = self.lock();
-        inner.side.as_ref().map(|side| side.closed_until).filter(|until| *until > now)
+        inner.waiting.as_ref().map(|waiting| waiting.closed_until).filter(|until| *until > now)
     }
 
     /// Gives credit of these limits that no caller had taken, up to what is full, and serves the waiters.
@@ -261,7 +265,7 @@ impl BucketCell {
         let mut inner = self.lock();
         let now = clock.now();
         inner.top_up(now, limits, credit);
-        if inner.side.is_some() {
+        if inner.waiting.is_some() {
             let after = inner.serve(now);
             self.finish(inner, after, clock);
         }
@@ -282,18 +286,18 @@ impl BucketCell {
 
     /// How many wait.
     pub fn waiting(&self) -> usize {
-        self.lock().side.as_ref().map_or(0, |side| side.queue.len())
+        self.lock().waiting.as_ref().map_or(0, |waiting| waiting.queue.len())
     }
 
     /// Takes a waiter out of the queue. A grant that it has not collected is given back.
     pub(crate) fn cancel(self: &Arc<Self>, clock: &Clock, rank: Rank, term: Option<LeaseTerm>) {
         let now = clock.now();
         let mut inner = self.lock();
-        let Some(side) = &mut inner.side else { return };
+        let Some(waiting) = &mut inner.waiting else { return };
         // Kept until the lock is free: dropping its waker may drop a task that waits here, too.
-        let waiter = side.queue.remove(rank);
+        let waiter = waiting.queue.remove(rank);
         if let (None, Some(WaitResult::Granted { at, waiter: QueuedWaiter { costs, .. }, .. })) =
-            (&waiter, side.queue.forget(rank))
+            (&waiter, waiting.queue.take_result(rank))
         {
             let limits = inner.limits.clone();
             let nothing = vec![0; costs.len()];
@@ -306,21 +310,22 @@ impl BucketCell {
 
     /// Returns whether the bucket was forgotten while a caller had the cell: nothing can be taken from it any more, and
     /// no caller sees what is settled on it. A caller that still wants the bucket looks it up again.
-    pub fn is_gone(&self) -> bool {
-        self.lock().is_gone()
+    pub fn is_removed(&self) -> bool {
+        self.lock().is_removed()
     }
 
     /// Forgets the bucket for all callers that have the cell. The caller of this function follows up.
-    pub(crate) fn go(&self, now: Tick) -> Wakeups {
+    pub(crate) fn remove(&self, now: Tick) -> Wakeups {
         let mut inner = self.lock();
-        inner.go();
+        inner.remove();
         inner.serve(now)
     }
 
     /// Returns whether nothing would be lost with the cell: no caller waits, and its bucket equals a fresh one.
     pub(crate) fn is_idle(&self, now: Tick) -> bool {
         let inner = self.lock();
-        inner.side.as_ref().is_none_or(|side| side.is_idle(now)) && inner.bucket.is_fresh(&inner.limits, now)
+        inner.waiting.as_ref().is_none_or(|waiting| waiting.is_idle(now))
+            && inner.bucket.is_fresh(&inner.limits, now)
     }
 }
 

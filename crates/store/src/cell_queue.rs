@@ -28,7 +28,7 @@ use crate::clock::Clock;
 pub const WAITERS_MAX: usize = 1_000_000;
 
 /// How long a waiter of each priority may be passed over, from [`Priority::Interactive`] to [`Priority::Batch`].
-pub const PATIENCE: [Duration; 3] = [Duration::ZERO, Duration::from_secs(5), Duration::from_secs(60)];
+pub const PRIORITY_OFFSET: [Duration; 3] = [Duration::ZERO, Duration::from_secs(5), Duration::from_secs(60)];
 
 /// How long a waiter may take to react, to a grant in memory or at the head of a wait queue, before others pass it. With
 /// the time it takes to find that out, it holds them back for less than a second. By the clock of the system, whatever that
@@ -51,7 +51,7 @@ pub enum Priority {
 impl Priority {
     /// Returns how long a waiter of this priority may be passed over.
     pub fn patience(self) -> Span {
-        Span::covering(PATIENCE[self as usize])
+        Span::covering(PRIORITY_OFFSET[self as usize])
     }
 }
 
@@ -117,8 +117,8 @@ pub(crate) struct CellQueue {
     /// The limits that waiters claim. Only the first of a class gets to claim any, so there are few.
     claims: BTreeMap<Rank, u64>,
     deadlines: BTreeSet<(Tick, Rank)>,
-    fates: BTreeMap<Rank, WaitResult>,
-    /// The grants among the fates, the oldest first, by the clock of the system.
+    results: BTreeMap<Rank, WaitResult>,
+    /// The grants among the results, the oldest first, by the clock of the system.
     uncollected: BTreeSet<(Tick, Rank)>,
     /// The waiters that did not collect a grant in time. They have no place in a class and claim nothing until they are
     /// polled, and no deadline: they have been woken, and would not notice.
@@ -138,7 +138,7 @@ impl CellQueue {
 
     /// Returns whether no waiter is left, and none has yet to collect its result.
     pub(crate) fn is_idle(&self) -> bool {
-        self.classes.is_empty() && self.fates.is_empty() && self.passed_over.is_empty()
+        self.classes.is_empty() && self.results.is_empty() && self.passed_over.is_empty()
     }
 
     /// The least rank behind `rank` that is the first of its class.
@@ -245,14 +245,14 @@ impl CellQueue {
     }
 
     /// Takes a waiter out and leaves word of what became of it. Answers whom to wake.
-    pub(crate) fn decide(
+    pub(crate) fn complete(
         &mut self,
         rank: Rank,
-        fate: impl FnOnce(QueuedWaiter) -> (WaitResult, Waker),
+        result: impl FnOnce(QueuedWaiter) -> (WaitResult, Waker),
     ) -> Option<Waker> {
         let waiter = self.remove(rank)?;
-        let (fate, waker) = fate(waiter);
-        self.fates.insert(rank, fate);
+        let (result, waker) = result(waiter);
+        self.results.insert(rank, result);
         Some(waker)
     }
 
@@ -260,7 +260,7 @@ impl CellQueue {
     pub(crate) fn grant(&mut self, rank: Rank, at: Tick, now: Tick) -> Option<Waker> {
         let since = system_now();
         self.uncollected.insert((since, rank));
-        self.decide(rank, |mut waiter| {
+        self.complete(rank, |mut waiter| {
             let waker = std::mem::replace(&mut waiter.waker, Waker::noop().clone());
             (WaitResult::Granted { at, waited: now.since(waiter.since), waiter, since }, waker)
         })
@@ -279,7 +279,7 @@ impl CellQueue {
             return None;
         }
         let (_, rank) = self.uncollected.pop_first()?;
-        let Some(WaitResult::Granted { at, waiter, .. }) = self.fates.remove(&rank) else { return None };
+        let Some(WaitResult::Granted { at, waiter, .. }) = self.results.remove(&rank) else { return None };
         Some((at, self.passed_over.entry(rank).or_insert(waiter)))
     }
 
@@ -301,12 +301,12 @@ impl CellQueue {
     }
 
     /// Returns what became of the waiter, once.
-    pub(crate) fn forget(&mut self, rank: Rank) -> Option<WaitResult> {
-        let fate = self.fates.remove(&rank)?;
-        if let WaitResult::Granted { since, .. } = &fate {
+    pub(crate) fn take_result(&mut self, rank: Rank) -> Option<WaitResult> {
+        let result = self.results.remove(&rank)?;
+        if let WaitResult::Granted { since, .. } = &result {
             self.uncollected.remove(&(*since, rank));
         }
-        Some(fate)
+        Some(result)
     }
 
     /// The next deadline.
@@ -333,8 +333,8 @@ impl CellQueue {
     /// Changes all costs that the queue remembers, when the limits they are counted in have changed places. Claims, which
     /// are by place as well, are made anew by the next look at the queue.
     pub(crate) fn for_each_costs(&mut self, mut change: impl FnMut(&mut Costs)) {
-        for fate in self.fates.values_mut() {
-            if let WaitResult::Granted { waiter, .. } = fate {
+        for result in self.results.values_mut() {
+            if let WaitResult::Granted { waiter, .. } = result {
                 change(&mut waiter.costs);
             }
         }

@@ -121,7 +121,7 @@ impl CellChain {
             locked[*index] = Some(self.cells[*index].lock());
         }
         let fits = |(inner, step): (&MutexGuard<'_, LockedBucket>, &PlainStep<'_>)| {
-            inner.side.is_none()
+            inner.waiting.is_none()
                 && inner.limits.same(step.limits)
                 && inner.bucket.fits_plain(&inner.limits, now, &step.costs)
         };

@@ -15,10 +15,10 @@ pub fn encode_outcome(done: &[StepOutcome]) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(13 * done.len());
     for done in done {
         match done {
-            StepOutcome::Taken(Taken { at, remarks }) => {
+            StepOutcome::Taken(Taken { at, warnings }) => {
                 bytes.push(TAKEN);
                 bytes.extend(at.as_micros().to_le_bytes());
-                bytes.extend(remarks.to_le_bytes());
+                bytes.extend(warnings.to_le_bytes());
             }
             StepOutcome::Settled => bytes.push(SETTLED),
             StepOutcome::Changed => bytes.push(CHANGED),
@@ -36,10 +36,10 @@ pub fn decode_outcome(mut bytes: &[u8]) -> Option<Vec<StepOutcome>> {
         outcome.push(match *kind {
             TAKEN => {
                 let (at, rest) = bytes.split_first_chunk()?;
-                let (remarks, rest) = rest.split_first_chunk()?;
+                let (warnings, rest) = rest.split_first_chunk()?;
                 bytes = rest;
                 let at = Tick::from_micros(u64::from_le_bytes(*at));
-                StepOutcome::Taken(Taken { at, remarks: u32::from_le_bytes(*remarks) })
+                StepOutcome::Taken(Taken { at, warnings: u32::from_le_bytes(*warnings) })
             }
             SETTLED => StepOutcome::Settled,
             CHANGED => StepOutcome::Changed,
@@ -57,7 +57,7 @@ mod tests {
 
     #[test]
     fn what_came_of_a_call_is_read_as_it_was_written() {
-        let taken = StepOutcome::Taken(Taken { at: Tick::MAX, remarks: u32::MAX });
+        let taken = StepOutcome::Taken(Taken { at: Tick::MAX, warnings: u32::MAX });
         let done = [
             taken,
             StepOutcome::Settled,

@@ -86,8 +86,8 @@ impl<S: Store> Store for FaultStore<S> {
         self.call(|inner| inner.apply(call))
     }
 
-    fn ask<'a>(&'a self, steps: &[Step<'a>]) -> Reply<'a, Result<Vec<Denial>, StoreError>> {
-        self.call(|inner| inner.ask(steps))
+    fn evaluate<'a>(&'a self, steps: &[Step<'a>]) -> Reply<'a, Result<Vec<Denial>, StoreError>> {
+        self.call(|inner| inner.evaluate(steps))
     }
 
     fn peek<'a>(&'a self, place: &BucketRef<'a>) -> Reply<'a, Result<Vec<Status>, StoreError>> {
@@ -100,9 +100,9 @@ impl<S: Store> Store for FaultStore<S> {
         }
     }
 
-    fn hand_over_and_tell(&self, call: &Transaction<'_>, told: OutcomeCallback) {
+    fn apply_detached_with(&self, call: &Transaction<'_>, callback: OutcomeCallback) {
         if self.next_fault() != Some(Fault::LoseCall) {
-            self.inner.hand_over_and_tell(call, told);
+            self.inner.apply_detached_with(call, callback);
         }
     }
 

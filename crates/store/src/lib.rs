@@ -46,7 +46,7 @@ pub use activity::Activity;
 pub use backend::{Backend, BucketStatus, FORGET_MAX, LocalBucket, Scope};
 pub use block_on::may_block;
 pub use bucket_cell::{BucketCell, LeaseTerm};
-pub use cell_queue::{PATIENCE, Priority, Rank, WAITERS_MAX};
+pub use cell_queue::{PRIORITY_OFFSET, Priority, Rank, WAITERS_MAX};
 pub use chain::{CHAIN_MAX, CellChain, ChainError, PLAIN_CHAIN_MAX, PlainStep};
 pub use clock::{Alarm, Clock, ClockWords, Correction, HostClock, ManualClock, Sleep, StoreClock};
 pub use codec::{decode_outcome, encode_outcome};

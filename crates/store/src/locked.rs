@@ -15,7 +15,7 @@ pub(crate) struct LockedBucket {
     pub(crate) limits: Limits,
     pub(crate) bucket: Bucket,
     /// Only while a caller waits, a cooldown lasts or an alarm is set: idle cells are many and stay small.
-    pub(crate) side: Option<Box<WaitState>>,
+    pub(crate) waiting: Option<Box<WaitState>>,
 }
 
 #[derive(Default)]
@@ -34,7 +34,7 @@ pub(crate) struct WaitState {
     /// Waiters that were refused because they can never pass, and have yet to be woken.
     refused: Vec<Waker>,
     /// The bucket was forgotten while a caller had the cell. No caller is admitted any more.
-    gone: bool,
+    is_removed: bool,
 }
 
 impl WaitState {
@@ -44,7 +44,7 @@ impl WaitState {
     }
 
     fn closed_until_after(&self, now: Tick) -> Ready {
-        if self.gone {
+        if self.is_removed {
             return Ready::Unknown;
         }
         if self.closed_until > now { Ready::At(self.closed_until) } else { Ready::Now }
@@ -79,7 +79,7 @@ impl LockedBucket {
     /// Returns whether a newcomer passes: no waiter holds it back, no cooldown lasts, and it fits.
     #[inline(always)]
     pub(crate) fn fits(&mut self, now: Tick, costs: &Costs, priority: Priority) -> bool {
-        (self.side.is_none() || self.admits_newcomer(now, costs, priority))
+        (self.waiting.is_none() || self.admits_newcomer(now, costs, priority))
             && self.bucket.fits(&self.limits, now, costs)
     }
 
@@ -95,15 +95,15 @@ impl LockedBucket {
     #[cold]
     pub(crate) fn denial(&self, now: Tick, costs: &Costs, priority: Priority) -> Denial {
         let denial = self.bucket.denial(&self.limits, now, costs);
-        if self.side.is_some() { denial.not_before(self.ready(now, costs, priority)) } else { denial }
+        if self.waiting.is_some() { denial.not_before(self.ready(now, costs, priority)) } else { denial }
     }
 
     /// Returns whether a newcomer may try at all: no cooldown lasts, and no waiter claims what it takes from.
     #[inline]
     pub(crate) fn is_open(&self, now: Tick, costs: &Costs, priority: Priority) -> bool {
-        let Some(side) = &self.side else { return true };
-        let is_held_back = || side.unserved || side.queue.is_ahead_of(priority, now, costs.mask());
-        !side.gone && side.closed_until <= now && !is_held_back()
+        let Some(waiting) = &self.waiting else { return true };
+        let is_held_back = || waiting.unserved || waiting.queue.is_ahead_of(priority, now, costs.mask());
+        !waiting.is_removed && waiting.closed_until <= now && !is_held_back()
     }
 
     /// As [`is_open`](LockedBucket::is_open), for costs that are counted in `limits`.
@@ -114,7 +114,7 @@ impl LockedBucket {
         costs: &Costs,
         priority: Priority,
     ) -> bool {
-        if self.side.is_none() || self.limits.same_layout(limits) {
+        if self.waiting.is_none() || self.limits.same_layout(limits) {
             return self.is_open(now, costs, priority);
         }
         self.is_open(now, &costs.remapped(limits, &self.limits), priority)
@@ -135,14 +135,14 @@ impl LockedBucket {
         costs: &Costs,
         priority: Priority,
     ) -> Ready {
-        let Some(side) = &self.side else { return bucket.ready(limits, now, costs) };
+        let Some(waiting) = &self.waiting else { return bucket.ready(limits, now, costs) };
         let sum = if limits.same_layout(&self.limits) {
-            let mut sum = side.queue.costs_ahead_of(priority, now, costs.mask(), self.limits.len());
+            let mut sum = waiting.queue.costs_ahead_of(priority, now, costs.mask(), self.limits.len());
             sum.add(costs);
             sum
         } else {
             let mask = costs.remapped(limits, &self.limits).mask();
-            let ahead = side.queue.costs_ahead_of(priority, now, mask, self.limits.len());
+            let ahead = waiting.queue.costs_ahead_of(priority, now, mask, self.limits.len());
             let mut sum = ahead.remapped(&self.limits, limits);
             sum.add(costs);
             sum
@@ -160,12 +160,13 @@ impl LockedBucket {
     pub(crate) fn of_a_fork(&self) -> LockedBucket {
         let mut bucket = self.bucket.clone();
         bucket.free_resources(&self.limits);
-        let side = self.side.as_ref().filter(|side| side.gone || side.closed_until > Tick::ZERO);
-        let side = side.map(|side| {
-            let (closed_until, gone) = (side.closed_until, side.gone);
-            Box::new(WaitState { closed_until, gone, ..WaitState::default() })
+        let waiting =
+            self.waiting.as_ref().filter(|waiting| waiting.is_removed || waiting.closed_until > Tick::ZERO);
+        let waiting = waiting.map(|waiting| {
+            let (closed_until, is_removed) = (waiting.closed_until, waiting.is_removed);
+            Box::new(WaitState { closed_until, is_removed, ..WaitState::default() })
         });
-        LockedBucket { limits: self.limits.clone(), bucket, side }
+        LockedBucket { limits: self.limits.clone(), bucket, waiting }
     }
 
     /// Puts limits in force that are [not past](LockedBucket::is_past). The caller serves the queue afterwards.
@@ -178,7 +179,7 @@ impl LockedBucket {
     }
 
     /// Puts limits in force that a take was denied under, if they are later or no lower than those in force.
-    pub(crate) fn heed(&mut self, now: Tick, limits: &Limits) {
+    pub(crate) fn adopt_denied_limits(&mut self, now: Tick, limits: &Limits) {
         if limits.adopted_on_denial(&self.limits) {
             self.put_in_force(now, limits);
         }
@@ -198,8 +199,8 @@ impl LockedBucket {
     pub(crate) fn adopt(&mut self, now: Tick, limits: &Limits) {
         let old = std::mem::replace(&mut self.limits, limits.clone());
         self.bucket.adopt(&old, limits, now);
-        if let (Some(side), false) = (&mut self.side, limits.same_layout(&old)) {
-            side.queue.for_each_costs(|costs| *costs = costs.remapped(&old, limits));
+        if let (Some(waiting), false) = (&mut self.waiting, limits.same_layout(&old)) {
+            waiting.queue.for_each_costs(|costs| *costs = costs.remapped(&old, limits));
         }
         self.refuse_impossible();
     }
@@ -225,13 +226,13 @@ impl LockedBucket {
 
     /// Returns when the cooldown is over.
     pub(crate) fn closed_until(&self, now: Tick) -> Ready {
-        self.side.as_ref().map_or(Ready::Now, |side| side.closed_until_after(now))
+        self.waiting.as_ref().map_or(Ready::Now, |waiting| waiting.closed_until_after(now))
     }
 
     /// Grants to every waiter that can pass, then times out those whose deadline has come.
     pub(crate) fn serve(&mut self, now: Tick) -> Wakeups {
         self.take_back(now);
-        let refused = self.side.as_mut().map(|side| std::mem::take(&mut side.refused));
+        let refused = self.waiting.as_mut().map(|waiting| std::mem::take(&mut waiting.refused));
         let mut wakers = refused.unwrap_or_default();
         let ready = loop {
             let ready = self.grant(now, &mut wakers);
@@ -243,17 +244,17 @@ impl LockedBucket {
         };
         let alarm = self.next_alarm(now, ready);
         let watch = self.next_watch();
-        self.tidy(now);
+        self.drop_idle_queue(now);
         Wakeups { wakers, alarm, watch }
     }
 
     /// Takes back grants that waiters have not collected in time, so that other waiters can have them. The caller
     /// serves the queue afterwards.
     fn take_back(&mut self, now: Tick) {
-        let LockedBucket { limits, bucket, side } = self;
-        let Some(side) = side.as_mut().filter(|side| !side.gone) else { return };
+        let LockedBucket { limits, bucket, waiting } = self;
+        let Some(waiting) = waiting.as_mut().filter(|waiting| !waiting.is_removed) else { return };
         let mut is_changed = false;
-        while let Some((at, QueuedWaiter { costs, term, .. })) = side.queue.pass_over() {
+        while let Some((at, QueuedWaiter { costs, term, .. })) = waiting.queue.pass_over() {
             let nothing = vec![0; costs.len()];
             let holder = term.map(|term| term.holder);
             bucket.settle(limits, now, &Usage { at, reserved: costs, used: &nothing, holder });
@@ -268,60 +269,65 @@ impl LockedBucket {
     /// Takes back uncollected grants for a caller that does not wait. If waiters are queued, they are served first,
     /// when the alarm rings.
     pub(crate) fn take_back_for_newcomer(&mut self, now: Tick) {
-        if self.side.as_ref().is_some_and(|side| side.queue.is_empty()) {
+        if self.waiting.as_ref().is_some_and(|waiting| waiting.queue.is_empty()) {
             self.take_back(now);
         }
     }
 
     /// Returns when to check for grants that are not collected, if a waiter is queued for them and no alarm is set.
     fn next_watch(&mut self) -> Option<Tick> {
-        let side = self.side.as_mut().filter(|side| !side.is_watched && !side.queue.is_empty())?;
+        let waiting =
+            self.waiting.as_mut().filter(|waiting| !waiting.is_watched && !waiting.queue.is_empty())?;
         // A model has no timer.
-        let at = side.queue.collected_by().filter(|_| cfg!(not(loom)))?;
-        side.is_watched = true;
+        let at = waiting.queue.collected_by().filter(|_| cfg!(not(loom)))?;
+        waiting.is_watched = true;
         Some(at)
     }
 
     /// Records that the alarm for uncollected grants has rung.
     pub(crate) fn watch_rang(&mut self) {
-        if let Some(side) = &mut self.side {
-            side.is_watched = false;
+        if let Some(waiting) = &mut self.waiting {
+            waiting.is_watched = false;
         }
     }
 
     /// Drops the queue when no caller waits, no waiter has yet to collect its result, no cooldown lasts and no alarm is
     /// set: an alarm that is lost would be set again by the next waiter, and waiters that come and go would accumulate
     /// alarms.
-    pub(crate) fn tidy(&mut self, now: Tick) {
-        if self.side.as_ref().is_some_and(|side| side.is_idle(now) && side.armed.is_empty() && !side.gone) {
-            self.side = None;
+    pub(crate) fn drop_idle_queue(&mut self, now: Tick) {
+        if self
+            .waiting
+            .as_ref()
+            .is_some_and(|waiting| waiting.is_idle(now) && waiting.armed.is_empty() && !waiting.is_removed)
+        {
+            self.waiting = None;
         }
     }
 
     /// Serves the first waiter of each class, in order. A waiter that no other holds back is granted its costs, or
     /// claims the limits that it is short of. Returns when the next of those that are short will pass, if it is known.
     fn grant(&mut self, now: Tick, wakers: &mut Vec<Waker>) -> Option<Tick> {
-        let LockedBucket { limits, bucket, side } = self;
-        let side = side.as_mut().filter(|side| !side.gone)?;
-        side.unserved = side.closed_until > now && !side.queue.is_empty();
-        if side.closed_until > now {
+        let LockedBucket { limits, bucket, waiting } = self;
+        let waiting = waiting.as_mut().filter(|waiting| !waiting.is_removed)?;
+        waiting.unserved = waiting.closed_until > now && !waiting.queue.is_empty();
+        if waiting.closed_until > now {
             return None;
         }
         let (mut looked_at, mut next) = (None, None);
-        while let Some(rank) = side.queue.next_first(looked_at) {
+        while let Some(rank) = waiting.queue.next_first(looked_at) {
             looked_at = Some(rank);
-            let Some(QueuedWaiter { costs, term, .. }) = side.queue.waiter(rank) else { continue };
-            if side.queue.is_claimed_before(rank, costs.mask()) {
+            let Some(QueuedWaiter { costs, term, .. }) = waiting.queue.waiter(rank) else { continue };
+            if waiting.queue.is_claimed_before(rank, costs.mask()) {
                 continue;
             }
             if bucket.fits(limits, now, costs) {
                 let holder = term.map(|term| term.starting(now));
                 let at = bucket.commit(limits, now, &Take { costs, holder });
-                wakers.extend(side.queue.grant(rank, at, now));
+                wakers.extend(waiting.queue.grant(rank, at, now));
                 continue;
             }
             let shortage = bucket.shortage(limits, now, costs);
-            side.queue.claim(rank, shortage);
+            waiting.queue.claim(rank, shortage);
             if let Ready::At(tick) = shortage.ready {
                 next = Some(next.map_or(tick, |next: Tick| next.min(tick)));
             }
@@ -330,18 +336,18 @@ impl LockedBucket {
     }
 
     fn time_out(&mut self, now: Tick) -> Option<Waker> {
-        let side = self.side.as_mut()?;
-        let rank = side.queue.overdue(now)?;
-        let mut costs = side.queue.waiter(rank)?.costs.clone();
+        let waiting = self.waiting.as_mut()?;
+        let rank = waiting.queue.overdue(now)?;
+        let mut costs = waiting.queue.waiter(rank)?.costs.clone();
         let denial = self.bucket.denial(&self.limits, now, &costs);
         // The first waiter ahead of it would have passed before it. Adding all of them takes too long for a waiter that
         // gives up.
-        if let Some(ahead) = side.queue.first_ahead_of(rank, costs.mask()) {
+        if let Some(ahead) = waiting.queue.first_ahead_of(rank, costs.mask()) {
             costs.add(ahead);
         }
-        let ready = self.bucket.ready(&self.limits, now, &costs).later(side.closed_until_after(now));
+        let ready = self.bucket.ready(&self.limits, now, &costs).later(waiting.closed_until_after(now));
         let denial = Box::new(denial.not_before(ready));
-        side.queue.decide(rank, |waiter| {
+        waiting.queue.complete(rank, |waiter| {
             (WaitResult::TimedOut { denial, waited: now.since(waiter.since) }, waiter.waker)
         })
     }
@@ -349,49 +355,50 @@ impl LockedBucket {
     /// Returns when the queue must be served again, if no earlier alarm is set. `ready` is when the next waiter passes
     /// if no cooldown lasts.
     fn next_alarm(&mut self, now: Tick, ready: Option<Tick>) -> Option<Tick> {
-        let side = self.side.as_mut()?;
-        let cooldown = Some(side.closed_until).filter(|until| *until > now);
+        let waiting = self.waiting.as_mut()?;
+        let cooldown = Some(waiting.closed_until).filter(|until| *until > now);
         let ready = ready.map(|ready| ready.max(now));
-        let next = [ready, side.queue.next_deadline(), cooldown].into_iter().flatten().min()?;
-        if side.armed.last().is_some_and(|armed| *armed <= next) {
+        let next = [ready, waiting.queue.next_deadline(), cooldown].into_iter().flatten().min()?;
+        if waiting.armed.last().is_some_and(|armed| *armed <= next) {
             return None;
         }
-        side.armed.push(next);
+        waiting.armed.push(next);
         Some(next)
     }
 
     /// Records that the alarm for `at` has rung. It may ring a little early by the clock of the cell, which may have
     /// stepped back since the timer read it; then it is set again.
     pub(crate) fn alarm_rang(&mut self, at: Tick) {
-        if let Some(side) = &mut self.side {
-            side.armed.retain(|armed| *armed != at);
+        if let Some(waiting) = &mut self.waiting {
+            waiting.armed.retain(|armed| *armed != at);
         }
     }
 
     /// Returns whether the bucket was forgotten.
-    pub(crate) fn is_gone(&self) -> bool {
-        self.side.as_ref().is_some_and(|side| side.gone)
+    pub(crate) fn is_removed(&self) -> bool {
+        self.waiting.as_ref().is_some_and(|waiting| waiting.is_removed)
     }
 
     /// Forgets the bucket for all callers that still have the cell, and refuses its waiters. The caller serves the
     /// queue afterwards.
-    pub(crate) fn go(&mut self) {
-        let side = self.side.get_or_insert_default();
-        side.gone = true;
-        for rank in side.queue.ranks() {
-            let waker = side.queue.decide(rank, |waiter| (WaitResult::Gone, waiter.waker));
-            side.refused.extend(waker);
+    pub(crate) fn remove(&mut self) {
+        let waiting = self.waiting.get_or_insert_default();
+        waiting.is_removed = true;
+        for rank in waiting.queue.ranks() {
+            let waker = waiting.queue.complete(rank, |waiter| (WaitResult::Gone, waiter.waker));
+            waiting.refused.extend(waker);
         }
     }
 
     /// Refuses every waiter that could never pass any more.
     fn refuse_impossible(&mut self) {
-        let Some(side) = &mut self.side else { return };
-        for rank in side.queue.ranks() {
-            let waiter = side.queue.waiter(rank);
+        let Some(waiting) = &mut self.waiting else { return };
+        for rank in waiting.queue.ranks() {
+            let waiter = waiting.queue.waiter(rank);
             if let Some(why) = waiter.and_then(|waiter| self.limits.impossible(&waiter.costs)) {
-                let waker = side.queue.decide(rank, |waiter| (WaitResult::Impossible(why), waiter.waker));
-                side.refused.extend(waker);
+                let waker =
+                    waiting.queue.complete(rank, |waiter| (WaitResult::Impossible(why), waiter.waker));
+                waiting.refused.extend(waker);
             }
         }
     }

@@ -22,7 +22,7 @@ pub trait Store: Send + Sync {
 
     /// How every step that takes would fare now, in order, with nothing taken: one that would pass is ready now. Of a
     /// bucket that was used under limits of a later version it is said under those, by name.
-    fn ask<'a>(&'a self, steps: &[Step<'a>]) -> Reply<'a, Result<Vec<Denial>, StoreError>>;
+    fn evaluate<'a>(&'a self, steps: &[Step<'a>]) -> Reply<'a, Result<Vec<Denial>, StoreError>>;
 
     /// How every limit of a bucket stands. A bucket that is not there is as a fresh one, and one that was used under
     /// limits of a later version stands under those.
@@ -32,12 +32,12 @@ pub trait Store: Send + Sync {
     /// blocks.
     fn apply_detached(&self, call: &Transaction<'_>);
 
-    /// As [`apply_detached`](Store::apply_detached), and calls `told` with the outcome once the call is applied: in
-    /// whatever thread, with no lock held. `told` is dropped without being called if the call came to nothing, or if
+    /// As [`apply_detached`](Store::apply_detached), and calls `callback` with the outcome once the call is applied: in
+    /// whatever thread, with no lock held. `callback` is dropped without being called if the call came to nothing, or if
     /// the store is one that stands in for another and does not get the outcome either.
-    fn hand_over_and_tell(&self, call: &Transaction<'_>, told: OutcomeCallback) {
+    fn apply_detached_with(&self, call: &Transaction<'_>, callback: OutcomeCallback) {
         self.apply_detached(call);
-        drop(told);
+        drop(callback);
     }
 
     /// Returns an id for a holder of resources, unlike that of any other.
@@ -159,10 +159,10 @@ pub enum StepOutcome {
 pub struct Taken {
     /// When; a refund wants to know.
     pub at: Tick,
-    /// One bit for each limit, by its place, that had something to remark: see [`Bucket::warnings`].
+    /// One bit for each limit, by its place, that warned: see [`Bucket::warnings`].
     ///
     /// [`Bucket::warnings`]: tollgate_core::Bucket::warnings
-    pub remarks: u32,
+    pub warnings: u32,
 }
 
 /// Why a store could not answer. A denial is no error.

@@ -92,7 +92,7 @@ impl StoredBucket {
     }
 
     /// Returns the denial that a step that takes would get at `now`, under the limits in force if its own are older.
-    pub fn ask(mut self, step: &Step<'_>, now: Tick) -> Option<Denial> {
+    pub fn evaluate(mut self, step: &Step<'_>, now: Tick) -> Option<Denial> {
         let (costs, limits) = (step.takes()?, step.place.limits);
         self.rebase(limits, now);
         let is_as_counted = self.limits.same_layout(limits);
@@ -154,7 +154,7 @@ impl Step<'_> {
             (Op::Take { costs, term }, Some((limits, bucket))) => {
                 let holder = term.map(|term| term.starting(now));
                 let at = bucket.commit(limits, now, &Take { costs, holder });
-                StepOutcome::Taken(Taken { at, remarks: bucket.warnings(limits, now) })
+                StepOutcome::Taken(Taken { at, warnings: bucket.warnings(limits, now) })
             }
             (Op::Settle(usage) | Op::SettleExisting(usage), target) => {
                 if let Some((limits, bucket)) = target {

@@ -1,6 +1,6 @@
 //! Threads and no runtime: `.wait()` stands in the same queue as `.await`, and wakes without polling.
 //!
-//! `cargo run --release --example blocking`
+//! `cargo run --release -p tollgate --example blocking`
 
 #![allow(clippy::print_stdout, reason = "an example shows what it does")]
 

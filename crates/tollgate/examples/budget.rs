@@ -1,6 +1,6 @@
 //! Money: a daily budget that is full again at midnight in Berlin, next to a limit on requests.
 //!
-//! `cargo run --release --example budget`. The clock is a manual one, so the night is short.
+//! `cargo run --release -p tollgate --example budget`. The clock is a manual one, so the night is short.
 
 #![allow(clippy::print_stdout, reason = "an example shows what it does")]
 

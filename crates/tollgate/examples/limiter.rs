@@ -1,6 +1,6 @@
 //! Keys of a project, each with its own share, and all of them together bound by the project's.
 //!
-//! Run it: `cargo run --release --example limiter`.
+//! Run it: `cargo run --release -p tollgate --example limiter`.
 #![allow(clippy::print_stdout, reason = "an example talks to whoever runs it")]
 
 use tollgate::catalog::{UsageQuery, Window};

@@ -1,6 +1,6 @@
 //! Several accounts of one provider, used as one: a pool goes round, and passes over who cannot.
 //!
-//! `cargo run --release --example pool`
+//! `cargo run --release -p tollgate --example pool`
 
 #![allow(clippy::print_stdout, reason = "an example shows what it does")]
 

@@ -114,13 +114,13 @@ impl Alarm for Heartbeat {
         }
         let this = Arc::downgrade(&self);
         // A lease that has ended meanwhile sends no heartbeats, and is not lost.
-        let told = move |applied: &TxnOutcome| {
+        let callback = move |applied: &TxnOutcome| {
             if let Some(heartbeat) = this.upgrade() {
                 heartbeat.note(applied);
             }
         };
         let call = Transaction { id: None, steps: &self.steps(), metered: false };
-        self.backend.hand_over_and_tell(&call, Box::new(told));
+        self.backend.apply_detached_with(&call, Box::new(callback));
         self.schedule_beat(clock.now());
     }
 }

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-use tollgate_core::{Costs, Limits, Name};
+use tollgate_core::{Costs, Limit, Limits, Name};
 
 use crate::Config;
 
@@ -73,9 +73,13 @@ pub enum Event<'a> {
     },
     /// A lease was silent for too long and has lost its resources.
     ExpiredLease,
-    /// A limit that only remarks had something to remark: it is in shadow mode and would have refused, or it is soft and
-    /// is passed.
-    Remarked {
+    /// A call was admitted that a limit in shadow mode would have denied.
+    WouldDeny {
+        /// The limit.
+        limit: &'a Name,
+    },
+    /// A call was admitted that passed the soft level of a limit.
+    SoftLimitPassed {
         /// The limit.
         limit: &'a Name,
     },
@@ -199,6 +203,12 @@ impl Reporter {
         if self.is_watched() {
             self.report(event);
         }
+    }
+
+    /// Reports that a call was admitted past a limit that warns.
+    pub(crate) fn report_warning(&self, limit: &Limit) {
+        let (is_shadow, limit) = (limit.is_shadow(), limit.name());
+        self.report(&if is_shadow { Event::WouldDeny { limit } } else { Event::SoftLimitPassed { limit } });
     }
 
     /// Reports refunds and over-use. Over-use is a warning, which is reported also where ordinary events are not.

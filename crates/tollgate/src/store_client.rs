@@ -83,9 +83,9 @@ impl StoreClient {
     }
 
     /// Returns how each take would fare now, with nothing taken.
-    pub(crate) async fn ask(&self, takes: &[Takes<'_>]) -> Result<Vec<Denial>, StoreError> {
+    pub(crate) async fn evaluate(&self, takes: &[Takes<'_>]) -> Result<Vec<Denial>, StoreError> {
         let steps: Vec<Step<'_>> = takes.iter().map(|takes| takes.step(self, None)).collect();
-        self.bounded(self.backend.ask(&steps)).await
+        self.bounded(self.backend.evaluate(&steps)).await
     }
 
     /// Returns the store that a lease was taken from: this one, or the memory that replaced it while it was unavailable.

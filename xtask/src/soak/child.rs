@@ -9,8 +9,8 @@ use std::time::Duration;
 
 use anyhow::{Context, Result};
 
-use super::binaries::Binary;
 use crate::stopwatch::Stopwatch;
+use crate::test_binaries::Binary;
 
 /// The timeout of a run. On an idle core every run takes minutes at most.
 const RUN_MAX: Duration = Duration::from_secs(3_600);

@@ -18,8 +18,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use anyhow::{Context, Result};
 
 use crate::stopwatch::Stopwatch;
+use crate::test_binaries::Binary;
 use crate::{TaskOutcome, metadata, repo, servers};
-use binaries::Binary;
 use busy::Busy;
 use child::ChildEnd;
 use options::Options;

@@ -32,6 +32,8 @@ pub(crate) struct NamedEntry<'a> {
     pub(crate) name: &'a str,
     pub(crate) line: usize,
     pub(crate) from_workspace: bool,
+    /// Whether it is for tests and a path of the workspace without a version, which cargo leaves out of what it publishes.
+    pub(crate) is_unpublished: bool,
 }
 
 /// Returns all dependencies: normal, for tests, for build scripts, for one target.
@@ -42,7 +44,12 @@ pub(crate) fn dependencies(text: &str) -> Vec<NamedEntry<'_>> {
         match found.last_mut().filter(|last| last.name == name && !is_plain(entry.table)) {
             // A table of its own spreads one dependency over several lines.
             Some(last) => last.from_workspace |= from_workspace,
-            None => found.push(NamedEntry { name, line: entry.line, from_workspace }),
+            None => found.push(NamedEntry {
+                name,
+                line: entry.line,
+                from_workspace,
+                is_unpublished: is_unpublished(&entry),
+            }),
         }
     }
     found
@@ -56,6 +63,11 @@ fn dependency<'a>(entry: &Entry<'a>) -> Option<(&'a str, bool)> {
     }
     let (table, name) = entry.table.rsplit_once('.')?;
     is_plain(table).then_some((name, entry.key == "workspace" && is_true(entry.value)))
+}
+
+fn is_unpublished(entry: &Entry<'_>) -> bool {
+    let is_path = entry.value.contains("path = \"") && !entry.value.contains("version");
+    entry.table.ends_with("dev-dependencies") && is_path
 }
 
 fn is_plain(table: &str) -> bool {

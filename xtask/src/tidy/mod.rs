@@ -8,9 +8,11 @@ mod dependencies;
 mod layers;
 mod leftovers;
 mod length;
+mod links;
 mod machine_paths;
 mod manifest;
 mod pages;
+mod private_keys;
 mod required_files;
 mod source;
 mod type_names;
@@ -58,16 +60,18 @@ pub(crate) fn run(arguments: &[String]) -> Result<TaskOutcome> {
 
 /// Prints every violation on one line, and returns their number.
 pub(crate) fn check_and_print(root: &Path) -> Result<usize> {
-    let violations = check(&repo::files(root)?, &metadata::load(root)?.members);
+    let exists = |path: &str| root.join(path).exists();
+    let violations = check(&repo::files(root)?, &metadata::load(root)?.members, &exists);
     for violation in &violations {
         println!("{violation}");
     }
     Ok(violations.len())
 }
 
-fn check(files: &[File], members: &[Member]) -> Vec<Violation> {
+fn check(files: &[File], members: &[Member], exists: &dyn Fn(&str) -> bool) -> Vec<Violation> {
     let mut found = required_files::check(files);
     found.extend(type_names::check(files));
+    found.extend(links::check(files, exists));
     found.extend(pages::check(files));
     for file in files {
         found.extend(check_file(file));
@@ -84,6 +88,7 @@ fn check_file(file: &File) -> Vec<Violation> {
     let mut found = machine_paths::check(path, text);
     found.extend(length::check(path, text));
     found.extend(words::check(path, text));
+    found.extend(private_keys::check(path, text));
     if path.ends_with(".rs") {
         let code = source::code_only(text);
         found.extend(unsafe_code::check_source(path, &code));
@@ -115,16 +120,21 @@ mod tests {
 
     #[test]
     fn every_rule_is_wired_in() {
-        let rust =
-            ["unsafe fn f() {}", "Instant::now();", "todo!();", concat!("// /ro", "ot/x for no", "body")]
-                .join("\n");
+        let rust = [
+            "unsafe fn f() {}",
+            "Instant::now();",
+            "todo!();",
+            concat!("// /ro", "ot/x for no", "body"),
+            concat!("// -----BEGIN PRIVATE", " KEY-----"),
+        ]
+        .join("\n");
         let file = File { path: "crates/core/src/faulty.rs".to_owned(), text: rust + &"\n".repeat(601) };
-        assert_eq!(check_file(&file).len(), 6);
+        assert_eq!(check_file(&file).len(), 7);
 
         let manifest = "[package]\nname = \"tollgate-core\"\n[dependencies]\ntokio = \"1\"\n";
         let files = [
             File { path: "crates/core/Cargo.toml".to_owned(), text: manifest.to_owned() },
-            File { path: "ARCHITECTURE.md".to_owned(), text: "nothing\n".to_owned() },
+            File { path: "ARCHITECTURE.md".to_owned(), text: "[nothing](nowhere.md)\n".to_owned() },
             File { path: "crates/core/src/desk.rs".to_owned(), text: "struct Desk;\n".to_owned() },
             File { path: "docs/lost.md".to_owned(), text: "# Lost\n".to_owned() },
         ];
@@ -134,8 +144,10 @@ mod tests {
             dependencies: vec![metadata::Dependency { name: "tokio".to_owned(), optional: false }],
             ..Member::default()
         };
-        let found: Vec<String> = check(&files, &[member]).iter().map(ToString::to_string).collect();
-        // Layers, lints, dependencies; the description, the crate page, ARCHITECTURE.md; five required files; a metaphor; a page that is not in the summary.
-        assert_eq!(found.len(), 3 + 3 + 5 + 1 + 1, "{found:#?}");
+        let found: Vec<String> =
+            check(&files, &[member], &|_| false).iter().map(ToString::to_string).collect();
+        // Layers, lints, dependencies; the description, the crate page, ARCHITECTURE.md; six required files; a metaphor; a link; a page
+        // that is not in the summary.
+        assert_eq!(found.len(), 3 + 3 + 6 + 1 + 1 + 1, "{found:#?}");
     }
 }

@@ -1,11 +1,9 @@
-//! Pages: each is in the summary of the book, their links lead somewhere, and their samples hide nothing.
-
-use std::path::{Component, Path, PathBuf};
+//! Pages: each is in the summary of the book, and their samples hide nothing.
 
 use super::Violation;
 use crate::repo::File;
 
-/// The list of all pages of the book. Whether its own links lead somewhere, mdBook checks.
+/// The list of all pages of the book.
 const SUMMARY: &str = "docs/SUMMARY.md";
 
 /// Checks all pages of the repository.
@@ -13,10 +11,7 @@ pub(crate) fn check(files: &[File]) -> Vec<Violation> {
     let summary = files.iter().find(|file| file.path == SUMMARY).map_or("", |file| file.text.as_str());
     let pages = || files.iter().filter(|file| file.path.ends_with(".md") && file.path != SUMMARY);
     let mut found: Vec<Violation> = pages().filter_map(|page| unlisted(page, summary)).collect();
-    for page in pages() {
-        found.extend(hidden_lines(page));
-        found.extend(broken_links(page, files));
-    }
+    found.extend(pages().flat_map(hidden_lines));
     found
 }
 
@@ -41,65 +36,14 @@ fn hidden_lines(page: &File) -> Vec<Violation> {
     found
 }
 
-fn broken_links(page: &File, files: &[File]) -> Vec<Violation> {
-    let mut found = Vec::new();
-    let mut is_code = false;
-    for (index, line) in page.text.lines().enumerate() {
-        is_code ^= line.trim_start().starts_with("```");
-        for link in line.split("](").skip(1).filter_map(|rest| rest.split(')').next()) {
-            if !is_code && !leads_somewhere(link, &page.path, files) {
-                found.push(Violation::new(&page.path, index + 1, format!("`{link}` leads nowhere")));
-            }
-        }
-    }
-    found
-}
-
-/// Returns whether a link is to another site, to something that is not a page, or to a heading of an existing page.
-fn leads_somewhere(link: &str, page: &str, files: &[File]) -> bool {
-    let (target, heading) = link.split_once('#').unwrap_or((link, ""));
-    let path = if target.is_empty() { page.to_owned() } else { beside(page, target) };
-    if link.contains("://") || !path.ends_with(".md") {
-        return true;
-    }
-    let there = files.iter().find(|file| file.path == path);
-    there.is_some_and(|file| heading.is_empty() || headings(&file.text).any(|known| known == heading))
-}
-
-/// Returns the path that a link in a page names, from the root of the repository.
-fn beside(page: &str, target: &str) -> String {
-    let mut path = PathBuf::from(page);
-    path.pop();
-    for part in Path::new(target).components() {
-        match part {
-            Component::ParentDir => drop(path.pop()),
-            Component::CurDir => {}
-            part => path.push(part),
-        }
-    }
-    path.to_string_lossy().into_owned()
-}
-
-/// Returns the anchors of a page, as GitHub and mdBook make them.
-fn headings(text: &str) -> impl Iterator<Item = String> {
-    let titles =
-        text.lines().filter(|line| line.starts_with('#')).map(|line| line.trim_start_matches('#').trim());
-    titles.map(|title| {
-        let kept = title.to_lowercase();
-        let kept = kept.chars().filter(|c| c.is_alphanumeric() || " -_".contains(*c));
-        kept.map(|c| if c == ' ' { '-' } else { c }).collect()
-    })
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     fn lines(path: &str, text: &str) -> Vec<usize> {
         let file = |path: &str, text: &str| File { path: path.to_owned(), text: text.to_owned() };
-        let summary = file(SUMMARY, "- [Here](guide/here.md)\n- [There](there.md)\n- [Later](later.md)\n");
-        let there = file("docs/there.md", "# There\n\n## Once more: `a` b_c!\n");
-        check(&[summary, there, file(path, text)]).iter().map(|violation| violation.line).collect()
+        let summary = file(SUMMARY, "- [Here](guide/here.md)\n");
+        check(&[summary, file(path, text)]).iter().map(|violation| violation.line).collect()
     }
 
     #[test]
@@ -113,12 +57,5 @@ mod tests {
     fn a_hidden_line_is_caught_and_a_shell_comment_is_not() {
         let page = "```rust\nlet x = 1;\n# Ok(())\n#\n#[test]\n```\n\n```sh\n# a comment\n```\n# A title\n";
         assert_eq!(lines("docs/guide/here.md", page), [3, 4]);
-    }
-
-    #[test]
-    fn a_link_that_leads_nowhere_is_caught() {
-        let page = "[a](../there.md) [b](../there.md#once-more-a-b_c) [c](https://example.com/x.md)\n\
-                    [d](gone.md)\n[e](../there.md#gone)\n[f](#here)\n# Here\n[g](picture.svg)\n";
-        assert_eq!(lines("docs/guide/here.md", page), [2, 3]);
     }
 }

@@ -3,8 +3,15 @@
 use super::Violation;
 use crate::repo::File;
 
-const REQUIRED: [&str; 6] =
-    ["ARCHITECTURE.md", "CHANGELOG.md", "CONTRIBUTING.md", "LICENSE-APACHE", "LICENSE-MIT", "README.md"];
+const REQUIRED: [&str; 7] = [
+    "ARCHITECTURE.md",
+    "CHANGELOG.md",
+    "CONTRIBUTING.md",
+    "LICENSE-APACHE",
+    "LICENSE-MIT",
+    "README.md",
+    "SECURITY.md",
+];
 
 /// Reports pages that are missing or empty.
 pub(crate) fn check(files: &[File]) -> Vec<Violation> {
@@ -27,6 +34,6 @@ mod tests {
     fn a_missing_page_is_caught_and_so_is_an_empty_one() {
         assert_eq!(check(&files(&REQUIRED, "text")), []);
         assert_eq!(check(&files(&REQUIRED[1..], "text"))[0].path, "ARCHITECTURE.md");
-        assert_eq!(check(&files(&REQUIRED, " \n")).len(), 6);
+        assert_eq!(check(&files(&REQUIRED, " \n")).len(), 7);
     }
 }

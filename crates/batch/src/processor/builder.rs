@@ -53,7 +53,7 @@ impl Default for Batch {
 }
 
 impl Batch {
-    /// The default number of calls in running.
+    /// The default number of calls in flight.
     pub const WORKERS: usize = 50;
 
     /// The default number of outcomes that wait to be read.
@@ -87,7 +87,7 @@ impl Batch {
         }
     }
 
-    /// Sets the number of calls that may be in running; at least 1.
+    /// Sets the number of calls that may be in flight; at least 1.
     #[must_use]
     pub fn workers(mut self, workers: usize) -> Batch {
         self.sizes.workers = workers.max(1);
@@ -199,7 +199,7 @@ impl Batch {
         self
     }
 
-    /// Lets the number of calls in running in a scope grow from one to all workers over `span`, at
+    /// Lets the number of calls in flight in a scope grow from one to all workers over `span`, at
     /// the beginning and after each cooldown. By default only the learned pace delays calls.
     #[must_use]
     pub fn slow_start(mut self, span: Duration) -> Batch {
@@ -229,7 +229,7 @@ impl Batch {
     }
 
     /// Sets how many tokens the batch may use. A call starts only if its estimate fits beside those
-    /// in running.
+    /// in flight.
     #[must_use]
     pub fn max_tokens(mut self, tokens: u64) -> Batch {
         self.policy.tokens_max = Some(tokens);

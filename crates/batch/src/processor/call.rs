@@ -30,7 +30,7 @@ pub(super) enum End<O> {
 }
 
 /// What to reserve for a call, and the stage of the call.
-pub(super) struct Reservation {
+pub(super) struct CallReservation {
     pub(super) set: LimitSet,
     pub(super) demand: DemandOf,
     pub(super) tokens: u64,
@@ -103,12 +103,12 @@ where
 pub(super) async fn reserve_and_make<P, S, O, F>(
     attempt: ItemAttempt<P, S>,
     handler: Arc<impl Fn(ItemAttempt<P, S>) -> F>,
-    reservation: Reservation,
+    reservation: CallReservation,
 ) -> End<O>
 where
     F: Future<Output = CallReply<O>>,
 {
-    let Reservation { set, demand, tokens, stage, held } = reservation;
+    let CallReservation { set, demand, tokens, stage, held } = reservation;
     let lease = match held.and_then(HeldReservation::into_lease) {
         Some(lease) => lease,
         None => match set.acquire(demand(tokens)).await {

@@ -1,6 +1,6 @@
 //! The driver: the one task that owns a batch with its items, scopes and calls.
 //!
-//! Everything is decided target, between two polls, so no call takes a lock, and no call has to
+//! Everything is decided here, between two polls, so no call takes a lock, and no call has to
 //! survive for others to go on. A worker is a slot for a call, not a task: an item that meets a 429
 //! leaves the slot to the next item.
 
@@ -15,7 +15,7 @@ use tollgate_store::{Mutex, SplitMix64};
 
 use super::account::{Accounts, Announced};
 use super::budget::Budget;
-use super::call::{DemandOf, End, Reservation};
+use super::call::{CallReservation, DemandOf, End};
 use super::entry::{ItemEntries, ItemEntry, ItemPhase, ItemSlot};
 use super::outbox::Outbox;
 use super::shared::CooldownLink;
@@ -35,7 +35,7 @@ const ROUNDS_MAX: usize = 64;
 
 /// Spawns a call as a task of its own.
 pub(super) type Spawn<P, S, O> =
-    Box<dyn Fn(&mut JoinSet<End<O>>, ItemAttempt<P, S>, Option<Reservation>) -> AbortHandle + Send>;
+    Box<dyn Fn(&mut JoinSet<End<O>>, ItemAttempt<P, S>, Option<CallReservation>) -> AbortHandle + Send>;
 
 /// The sizes of a batch.
 #[derive(Clone, Copy, Debug)]
@@ -58,7 +58,7 @@ pub(super) struct Driver<P, S, O> {
     pub(super) demand: DemandOf,
     pub(super) accounts: Accounts,
     pub(super) entries: ItemEntries<P, S, O>,
-    /// The payload bytes of items that have no call in running.
+    /// The payload bytes of items that have no call in flight.
     pub(super) waiting_bytes: usize,
     pub(super) calls: JoinSet<End<O>>,
     pub(super) by_task: foldhash::HashMap<Id, ItemSlot>,
@@ -302,7 +302,7 @@ where
         self.wake = [self.wake, at].into_iter().flatten().min();
     }
 
-    /// Finishes an item. This is the one account where outcomes are made. If the item failed, its
+    /// Finishes an item. This is the one place where outcomes are made. If the item failed, its
     /// outcome has the last reply.
     pub(super) fn finish(&mut self, now: Tick, slot: ItemSlot, result: Result<O, ItemError>) {
         let Some(entry) = self.entries.remove(slot) else { return };

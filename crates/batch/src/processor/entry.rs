@@ -48,11 +48,11 @@ pub(super) enum ItemPhase {
     Parked,
     /// The item pauses after a failure.
     Pausing,
-    /// A call of the item is in running.
+    /// A call of the item is in flight.
     InFlight(InFlight),
 }
 
-/// A call in running.
+/// A call in flight.
 pub(super) struct InFlight {
     pub(super) call: StartedCall,
     pub(super) account: usize,
@@ -75,7 +75,7 @@ pub(super) enum AbortReason {
 }
 
 impl<P, S, O> ItemEntry<P, S, O> {
-    /// Returns the number of the attempt of the next call, or of the one in running.
+    /// Returns the number of the attempt of the next call, or of the one in flight.
     pub(super) fn attempt(&self) -> u32 {
         1 + self.failures.iter().sum::<u32>()
     }

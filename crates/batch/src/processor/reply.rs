@@ -350,7 +350,7 @@ impl<P, S: Default, O: 'static> Driver<P, S, O> {
         }
     }
 
-    /// Starts no further call. Calls in running run to their end.
+    /// Starts no further call. Calls in flight run to their end.
     pub(super) fn stop(&mut self, why: StopReason) {
         if self.stopped.is_some() {
             return;
@@ -368,7 +368,7 @@ impl<P, S: Default, O: 'static> Driver<P, S, O> {
         self.accounts.queues.iter_mut().for_each(|queue| queue.items.remove(|_| true));
     }
 
-    /// Ends the batch at once: calls in running are aborted.
+    /// Ends the batch at once: calls in flight are aborted.
     pub(super) fn abort_all(&mut self, now: Tick, why: StopReason) {
         self.stop(why.clone());
         self.calls.abort_all();

@@ -16,7 +16,7 @@ impl<P, S: Default, O: 'static> Driver<P, S, O> {
     }
 }
 
-/// Returns how long after the start one more call than `in_flight` may be in running, if all
+/// Returns how long after the start one more call than `in_flight` may be in flight, if all
 /// `workers` may be after `span`.
 fn time_of(in_flight: u64, workers: u64, span: Span) -> Span {
     let share = u128::from(span.as_micros()) * u128::from(in_flight);

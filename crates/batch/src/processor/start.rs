@@ -7,7 +7,7 @@ use std::task::Context;
 use tollgate::{Span, Tick};
 
 use super::budget::Fit;
-use super::call::{self, ADMITTING, HeldReservation, LimitRoom, RECALLED, Reservation};
+use super::call::{self, ADMITTING, CallReservation, HeldReservation, LimitRoom, RECALLED};
 use super::driver::{Driver, at_least_a_tick};
 use super::entry::{AbortReason, InFlight, ItemPhase, ItemSlot};
 use super::timers::{ItemTimer, TimerKind};
@@ -204,7 +204,7 @@ impl<P, S: Default, O: 'static> Driver<P, S, O> {
             attempt: entry.attempt(),
             number: entry.calls,
         };
-        let reservation = target.limits.as_ref().map(|set| Reservation {
+        let reservation = target.limits.as_ref().map(|set| CallReservation {
             set: set.clone(),
             demand: Arc::clone(&self.demand),
             tokens: entry.load,

@@ -288,7 +288,7 @@ impl PaceScope {
                 }
                 self.outage.pass(call.at);
                 self.pace.accepted(now, &call.start, &hint.meters);
-                let until = self.doubt(now, call).or_else(|| self.suspect(now));
+                let until = self.discount_advice(now, call).or_else(|| self.mark_advice_suspect(now));
                 until.map_or(Effect::None, Effect::Changed)
             }
             Class::Transient => self.failed(now, call, hint, is_blameless),
@@ -359,9 +359,9 @@ impl PaceScope {
         {
             return closed;
         }
-        let advice = hint.advice.map(|advice| self.believed(advice));
+        let advice = hint.advice.map(|advice| self.discounted(advice));
         let is_long = advice.is_some_and(|advice| advice >= ADVICE_LONG);
-        self.is_suspect = is_long && self.is_odd();
+        self.is_suspect = is_long && self.is_isolated_refusal();
         self.long_advice = advice.filter(|_| is_long && !self.is_suspect).map(|advice| (now, advice));
         // The advice is too long if a call passes before half of it is over.
         let half = Span::covering(advice.unwrap_or_default() / 2);
@@ -403,7 +403,7 @@ impl PaceScope {
     }
 
     /// Returns true if nearly all calls pass except the last.
-    fn is_odd(&self) -> bool {
+    fn is_isolated_refusal(&self) -> bool {
         self.pace.run() <= ODD_RUN && self.pace.is_passing()
     }
 
@@ -415,8 +415,8 @@ impl PaceScope {
 
     /// Records that a call passed. If nearly all do, long advice is suspect, and one call probes
     /// it. Returns the new end of the cooldown.
-    fn suspect(&mut self, now: Tick) -> Option<Tick> {
-        let (since, advice) = self.long_advice.filter(|_| self.is_odd())?;
+    fn mark_advice_suspect(&mut self, now: Tick) -> Option<Tick> {
+        let (since, advice) = self.long_advice.filter(|_| self.is_isolated_refusal())?;
         self.long_advice = None;
         let soon = now.max(since + Span::covering(self.probed(advice)));
         self.cooling(now).filter(|until| *until > soon)?;
@@ -427,13 +427,13 @@ impl PaceScope {
 
     /// Returns how much of the advice is followed: half as much each time that advice proved too
     /// long.
-    fn believed(&self, advice: Duration) -> Duration {
+    fn discounted(&self, advice: Duration) -> Duration {
         advice / (1_u32 << self.doubts.min(DOUBTS_MAX))
     }
 
     /// Records that a call passed. If it started after the one that was refused, and is no smaller,
     /// the advice was too long. Returns the new end of the cooldown.
-    fn doubt(&mut self, now: Tick, call: &StartedCall) -> Option<Tick> {
+    fn discount_advice(&mut self, now: Tick, call: &StartedCall) -> Option<Tick> {
         let (at, load, advice) = self.advised?;
         // In the second half a call may pass: advice is rounded up.
         if call.at <= at || call.start.load() < load || call.at.since(at) >= advice {

@@ -6,8 +6,9 @@ use clap::Args;
   tollgate demo
   tollgate demo --seconds 5 --seed 7
 
-API keys of two projects call a simulated API, with limits in a temporary file
-that is deleted at the end. Nothing else is read or written.")]
+API keys of two projects call mock providers in this process, over two accounts.
+The limits, the accounts and the decisions are real; they are in a temporary
+file that is deleted at the end. Nothing else is read or written.")]
 pub(crate) struct DemoArgs {
     /// Duration in seconds [default: 15]
     #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u16).range(1..=3600))]

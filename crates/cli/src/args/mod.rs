@@ -32,6 +32,7 @@ mod wait;
 
 // Commands that acquire from buckets. Each has a file here and one in `commands`.
 mod acquire;
+#[cfg(feature = "mock-provider")]
 mod demo;
 mod explain;
 mod limits;
@@ -55,6 +56,7 @@ pub(crate) use batch::{BatchCommand, BatchRunArgs};
 #[cfg(feature = "batch")]
 pub(crate) use batch_retry::BatchRetryArgs;
 pub(crate) use call::CallArgs;
+#[cfg(feature = "mock-provider")]
 pub(crate) use demo::DemoArgs;
 pub(crate) use entity::{
     EntityCommand, EntityCreateArgs, EntityLimitsArgs, EntityListArgs, EntityResetArgs, EntitySetLimitsArgs,
@@ -82,7 +84,7 @@ pub(crate) use simulate::SimulateArgs;
 pub(crate) use store::UpgradeArgs;
 pub(crate) use system::{SystemCommand, SystemSetArgs};
 pub(crate) use token::TokenCommand;
-pub(crate) use top::TopArgs;
+pub(crate) use top::{SortBy, TopArgs};
 pub(crate) use usage::{UsageCommand, UsageListArgs, UsagePlotArgs, UsageSelection};
 pub(crate) use wait::WaitArgs;
 
@@ -186,6 +188,7 @@ pub(crate) enum Command {
     /// Watch the busiest entities
     Top(TopArgs),
     /// Watch a small simulated fleet
+    #[cfg(feature = "mock-provider")]
     Demo(DemoArgs),
     /// Send a file of requests to LLM providers, as fast as they allow
     #[cfg(feature = "batch")]

@@ -6,9 +6,13 @@ use super::WaitArgs;
 use crate::demand_text::{self, Amount};
 use crate::names;
 
+/// On one line it would not fit 80 columns.
+const USAGE: &str = "tollgate run [OPTIONS] <ENTITY> <RESOURCE> [LIMIT=AMOUNT]...
+                    -- <COMMAND>...";
+
 /// The arguments of `tollgate run`.
 #[derive(Args, Debug)]
-#[command(after_help = "Examples:
+#[command(override_usage = USAGE, after_help = "Examples:
   tollgate system set-defaults -l slots:3/at-once
   tollgate run me jobs --wait -- make test   # in 20 shells, 3 at a time
   tollgate run user-1 gpt-4 rpm=1 --timeout 30s -- curl https://api.example.com

@@ -5,6 +5,7 @@ use clap::Args;
 
 use super::LimitArgs;
 use crate::duration_text;
+use crate::percent_text::Percent;
 
 /// The arguments of `tollgate simulate`.
 #[derive(Args, Debug)]
@@ -25,6 +26,9 @@ pub(crate) struct SimulateArgs {
     /// How long a caller waits before it gives up
     #[arg(long, value_name = "TIME", requires = "wait", value_parser = duration_text::parse)]
     pub(crate) timeout: Option<Duration>,
+    /// Exit with 1 if a larger share of the calls is denied, such as 1%
+    #[arg(long, value_name = "PERCENT", value_parser = Percent::parse)]
+    pub(crate) max_denied: Option<Percent>,
     /// Number of entities and waits to list
     #[arg(long, value_name = "COUNT", default_value_t = 10)]
     pub(crate) max: usize,
@@ -33,12 +37,14 @@ pub(crate) struct SimulateArgs {
 const EXAMPLES: &str = "\
 Examples:
   tollgate simulate calls.jsonl --limits limits.toml
-  tollgate simulate calls.jsonl -l rpm:100 -l tpm:20000 --wait --timeout 30s";
+  tollgate simulate calls.jsonl -l rpm:100 -l tpm:20000 --wait --timeout 30s
+  tollgate simulate calls.jsonl --limits limits.toml --max-denied 1%   # in CI";
 
 const LONG_EXAMPLES: &str = "\
 Examples:
   tollgate simulate calls.jsonl --limits limits.toml
   tollgate simulate calls.jsonl -l rpm:100 -l tpm:20000 --wait --timeout 30s
+  tollgate simulate calls.jsonl --limits limits.toml --max-denied 1%   # in CI
 
 The log:
   {\"time\": \"2026-11-15T14:00:00Z\", \"entity\": \"key-1\", \"resource\": \"gpt-4\",

@@ -41,7 +41,7 @@ pub(super) fn run(context: &Context, args: AcquireArgs) -> Result<Output> {
     };
     let called = call.admitted(context, &lease);
     let taken = call.taken(&limiter, &lease)?;
-    let remarks = lease.remarks().iter().map(ToString::to_string).collect();
+    let warnings = lease.warnings().iter().map(ToString::to_string).collect();
     if lease.is_degraded() {
         return Err(without_the_store());
     }
@@ -49,7 +49,7 @@ pub(super) fn run(context: &Context, args: AcquireArgs) -> Result<Output> {
     let undo = cancel_unwritten(&limiter, &ticket);
     let ticket = (!context.dry_run).then_some(ticket);
     let also = also.into_iter().map(|(resource, amounts)| (resource, asked(amounts))).collect();
-    Ok(Output::new(AcquireAnswer { called, ticket, taken, also, remarks, units }).or_undo(undo))
+    Ok(Output::new(AcquireAnswer { called, ticket, taken, also, warnings, units }).or_undo(undo))
 }
 
 /// Returns the error for a call that was admitted without the store, so that there is no ticket.
@@ -89,14 +89,14 @@ struct AcquireAnswer {
     taken: BTreeMap<String, u64>,
     /// What was asked of the other resources.
     also: BTreeMap<String, BTreeMap<String, u64>>,
-    remarks: Vec<String>,
+    warnings: Vec<String>,
     #[serde(skip)]
     units: Units,
 }
 
 impl Answer for AcquireAnswer {
     fn text(&self, page: &mut TextPage) {
-        let AcquireAnswer { called: Called { entity, resource, waited_ms, .. }, taken, remarks, .. } = self;
+        let AcquireAnswer { called: Called { entity, resource, waited_ms, .. }, taken, warnings, .. } = self;
         let taken: Vec<String> = taken
             .iter()
             .map(|(limit, amount)| format!("{limit} {}", self.units.show_taken(limit, *amount)))
@@ -105,7 +105,7 @@ impl Answer for AcquireAnswer {
             0 => String::new(),
             _ => format!(", after {}ms", grouped(waited_ms)),
         };
-        let remarks = match &remarks[..] {
+        let warnings = match &warnings[..] {
             [] => String::new(),
             some => format!("; soft limits exceeded: {}", some.join(", ")),
         };
@@ -114,6 +114,6 @@ impl Answer for AcquireAnswer {
             page.line(ticket);
         }
         let taken = taken.join(", ");
-        page.remark(format_args!("{action} {taken} of {entity} on {resource}{waited}{remarks}"));
+        page.remark(format_args!("{action} {taken} of {entity} on {resource}{waited}{warnings}"));
     }
 }

@@ -135,10 +135,12 @@ impl EventView {
         let Json::Object(fields) = &self.details else { return String::new() };
         let is_shown = |name: &str, value: &Json| match value {
             Json::Null | Json::Bool(false) => self.action == "cascade_set",
+            Json::Object(fields) => !fields.is_empty(),
             value => name != "name" || value != self.subject.as_str(),
         };
         let part = |(name, value): (&String, &Json)| match value {
-            Json::Object(limits) => limits.values().map(plain).collect::<Vec<_>>().join("; "),
+            Json::Object(fields) if name == "metadata" => metadata(fields),
+            Json::Object(limits) => limits.values().map(limit_text).collect::<Vec<_>>().join("; "),
             Json::Null if self.action == "cascade_set" => "unset".into(),
             value => format!("{} {}", name.trim_end_matches("_id").replace('_', " "), plain(value)),
         };
@@ -147,9 +149,66 @@ impl EventView {
     }
 }
 
+fn metadata(fields: &serde_json::Map<String, Json>) -> String {
+    let pairs: Vec<String> = fields.iter().map(|(name, value)| format!("{name}={}", plain(value))).collect();
+    format!("metadata {}", pairs.join(" "))
+}
+
+/// Formats a limit. Events of zae-limiter have its numbers instead of a text.
+fn limit_text(limit: &Json) -> String {
+    let number = |field: &str| limit.get(field).and_then(Json::as_u64);
+    let numbers = [number("capacity"), number("refill_amount"), number("refill_period_seconds")];
+    match (limit.get("name").and_then(Json::as_str), numbers) {
+        (Some(name), [Some(capacity), Some(amount), Some(seconds)]) if capacity == amount => {
+            format!("{name}: {amount} per {seconds}s")
+        }
+        (Some(name), [Some(capacity), Some(amount), Some(seconds)]) => {
+            format!("{name}: {amount} per {seconds}s, burst {capacity}")
+        }
+        _ => plain(limit),
+    }
+}
+
 fn plain(value: &Json) -> String {
     match value {
         Json::String(text) => text.clone(),
         other => other.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn sentence(action: &str, details: Json) -> String {
+        let text = String::new();
+        let event = EventView {
+            id: text.clone(),
+            timestamp: text.clone(),
+            principal: text,
+            action: action.into(),
+            subject: "key-1".into(),
+            resource: None,
+            details,
+        };
+        event.sentence()
+    }
+
+    #[test]
+    fn events_of_zae_limiter_read_like_ours() {
+        let created =
+            json!({"name": "key-1", "parent_id": "acme", "cascade": true, "metadata": {"plan": "gold"}});
+        let said = sentence("entity_created", created);
+        assert_eq!(said, "created entity key-1: cascade true, metadata plan=gold, parent acme");
+        let created = json!({"name": "key-1", "parent_id": null, "cascade": false, "metadata": {}});
+        assert_eq!(sentence("entity_created", created), "created entity key-1");
+        let limit = |name: &str, capacity: u64| json!({"name": name, "capacity": capacity, "refill_amount": 50, "refill_period_seconds": 60});
+        let limits = json!({"limits": {"0": limit("rpm", 50), "1": limit("tpm", 80)}});
+        let said = sentence("limits_set", limits);
+        assert_eq!(said, "set limits for entity key-1: rpm: 50 per 60s; tpm: 50 per 60s, burst 80");
+        let limits = json!({"limits": {"rpm": "rpm: 50 per 60s"}});
+        assert_eq!(sentence("limits_set", limits), "set limits for entity key-1: rpm: 50 per 60s");
     }
 }

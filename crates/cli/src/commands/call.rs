@@ -8,6 +8,7 @@ use serde::Serialize;
 use tollgate::limiter::{LimiterError, LimiterLease};
 use tollgate::{DemandError, Limiter};
 
+use super::wait_progress::WaitProgress;
 use super::waiting::VisibleWait;
 use crate::args::WaitArgs;
 use crate::context::Context;
@@ -92,7 +93,6 @@ impl LimiterCall<'_> {
         limiter: &'l Limiter,
     ) -> std::result::Result<LimiterLease<'l>, LimiterError> {
         let demand = demand_text::demand(self.amounts);
-        let mut progress = context.progress();
         let waits = self.wait.waits() && !context.dry_run;
         let priority = self.wait.priority();
         if !waits {
@@ -105,7 +105,6 @@ impl LimiterCall<'_> {
             }
             return attempt.wait()?.into_result().map_err(LimiterError::Denied);
         }
-        progress.show(format_args!("waiting for {} on {}", self.entity, self.resource));
         let mut acquire = limiter.acquire(self.entity, self.resource, demand).priority(priority);
         if let Some(timeout) = self.wait.timeout {
             acquire = acquire.timeout(timeout);
@@ -116,6 +115,7 @@ impl LimiterCall<'_> {
         for (resource, amounts) in self.also {
             acquire = acquire.also(resource, demand_text::demand(amounts));
         }
+        let _shown = WaitProgress::begin(limiter, self, context.progress());
         let _seen = VisibleWait::begin(limiter.catalog(), self);
         acquire.wait()
     }
@@ -172,7 +172,7 @@ pub(super) fn reword(error: LimiterError, units: &Units) -> anyhow::Error {
             entity,
             resource,
             why: DemandError::Impossible { limit, asked, capacity },
-        } if units.unit(limit.as_str()).is_some() => {
+        } => {
             let [asked, capacity] = [asked, capacity].map(|amount| units.show_taken(limit.as_str(), *amount));
             let why = format!("a demand of {asked} can never fit {limit}, whose capacity is {capacity}");
             UsageError(format!("{entity} on {resource}: {why}")).into()

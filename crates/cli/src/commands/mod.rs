@@ -10,6 +10,7 @@ mod call;
 mod capacity;
 mod cascade;
 mod config;
+#[cfg(feature = "mock-provider")]
 mod demo;
 mod disable;
 mod entity;
@@ -35,6 +36,7 @@ mod system;
 mod token;
 mod top;
 mod usage;
+mod wait_progress;
 mod waiting;
 
 use anyhow::Result;
@@ -73,6 +75,7 @@ pub(crate) fn run(context: &Context, command: Command) -> Result<Output> {
             }
             top::run(context, args)
         }
+        #[cfg(feature = "mock-provider")]
         Command::Demo(args) => demo::run(context, args),
         #[cfg(feature = "batch")]
         Command::Batch(command) => batch::run(context, command),
@@ -130,6 +133,7 @@ impl DryRun {
             | Command::Reference => DryRun::Supported,
             #[cfg(feature = "batch")]
             Command::Batch(_) => DryRun::Supported,
+            #[cfg(feature = "mock-provider")]
             Command::Demo(_) => DryRun::Unsupported("demo"),
             #[cfg(feature = "dynamodb")]
             Command::Aggregate(_) => DryRun::Unsupported("aggregate"),

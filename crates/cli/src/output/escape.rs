@@ -64,7 +64,7 @@ fn push(escaped: &mut String, c: char) {
 }
 
 /// Returns the length of the colour sequence at the start of a text, if it is one that we use.
-fn style_len(text: &str) -> usize {
+pub(super) fn style_len(text: &str) -> usize {
     let Some(rest) = text.strip_prefix("\u{1b}[") else { return 0 };
     let Some((numbers, _)) = rest.split_once('m') else { return 0 };
     // Reset, bold, faint, underlined, and six foreground colours. None of them hides text.

@@ -3,7 +3,9 @@
 //! Tables fit the width of the terminal, or 80 columns. Text is always rendered with colours; [`anstream`] strips them
 //! where the output is not a terminal.
 
+mod bar;
 mod chart;
+mod cut;
 mod escape;
 mod number;
 mod page;
@@ -18,9 +20,11 @@ use std::io::Write;
 use anyhow::{Context as _, Result};
 use serde::Serialize;
 
+pub(crate) use bar::shown_bar;
 pub(crate) use chart::{Chart, line_of};
+pub(crate) use cut::cut_line;
 pub(crate) use escape::{escape, escape_json, escape_lines, escape_page, is_unsafe_char};
-pub(crate) use number::{counted, grouped};
+pub(crate) use number::{compact, counted, grouped};
 pub(crate) use page::TextPage;
 pub(crate) use progress::ProgressLine;
 pub(crate) use table::{TableCell, TextTable};

@@ -3,12 +3,14 @@
 //! Every value has its source, which `tollgate config show --sources` shows.
 
 mod color;
+#[cfg(feature = "dynamodb")]
 mod dynamodb_url;
 mod environment;
 mod error;
 mod file;
 mod keys;
 mod redact;
+#[cfg(feature = "redis")]
 mod redis_url;
 mod retention;
 mod store_url;
@@ -19,11 +21,13 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 pub(crate) use color::Color;
+#[cfg(feature = "dynamodb")]
 pub(crate) use dynamodb_url::DynamodbUrl;
 pub(crate) use environment::Environment;
 pub(crate) use error::SettingsError;
 pub(crate) use keys::{KEYS, SettingKey};
 pub(crate) use redact::redacted;
+#[cfg(feature = "redis")]
 pub(crate) use redis_url::RedisAddress;
 pub(crate) use retention::{Retention, UsageRetentionArg};
 pub(crate) use store_url::StoreUrl;
@@ -41,7 +45,8 @@ const AUDIT_RETENTION: Retention = Retention(Some(Duration::from_secs(90 * 86_40
 /// The default lifetime of cached limits and entities.
 const CACHE_TTL: Duration = Duration::from_secs(60);
 
-/// The error for `prefetch`: a command ends before it could use prefetched credit.
+/// The error for `prefetch`, which stores across a network have: a command ends before it could use prefetched credit.
+#[cfg(any(feature = "dynamodb", feature = "redis"))]
 const NO_PREFETCH: &str =
     "prefetch is for programs that acquire often, and a command acquires once: leave it out";
 

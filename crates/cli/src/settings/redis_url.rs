@@ -15,7 +15,6 @@ impl RedisAddress {
     }
 
     /// Parses an address.
-    #[cfg(feature = "redis")]
     pub(super) fn parse(text: &str) -> Result<RedisAddress, String> {
         let parsed = text.parse::<tollgate_redis::RedisUrl>().map_err(|why| why.to_string())?;
         match parsed.prefetch() {
@@ -24,14 +23,7 @@ impl RedisAddress {
         }
     }
 
-    /// Accepts any address: without the feature it is not validated.
-    #[cfg(not(feature = "redis"))]
-    pub(super) fn parse(text: &str) -> Result<RedisAddress, String> {
-        Ok(RedisAddress(text.into()))
-    }
-
     /// Returns the address with its password, to connect with.
-    #[cfg(feature = "redis")]
     pub(crate) fn with_password(&self) -> &str {
         &self.0
     }
@@ -57,7 +49,6 @@ impl fmt::Debug for RedisAddress {
 mod tests {
     use super::*;
 
-    #[cfg(feature = "redis")]
     #[test]
     fn prefetch_is_refused() {
         let why = RedisAddress::parse("redis://host?prefetch=5").unwrap_err();

@@ -3,18 +3,9 @@
 mod dry_run;
 #[cfg(feature = "dynamodb")]
 mod dynamodb;
-#[cfg(not(feature = "dynamodb"))]
-#[path = "no_dynamodb.rs"]
-mod dynamodb;
 #[cfg(feature = "redis")]
 mod redis;
-#[cfg(not(feature = "redis"))]
-#[path = "no_redis.rs"]
-mod redis;
 #[cfg(all(feature = "shm", target_os = "linux"))]
-mod shm;
-#[cfg(not(all(feature = "shm", target_os = "linux")))]
-#[path = "no_shm.rs"]
 mod shm;
 
 use std::fmt;
@@ -58,8 +49,11 @@ pub(crate) fn open_store(settings: &CliSettings) -> Result<Arc<dyn Backend>> {
             let store = store.usage_retention(retention).build();
             Ok(Arc::new(store.map_err(|why| failed(&why))?))
         }
+        #[cfg(all(feature = "shm", target_os = "linux"))]
         StoreUrl::Shm(name) => Ok(shm::open(name, settings).map_err(|why| failed(&why))?),
+        #[cfg(feature = "dynamodb")]
         StoreUrl::Dynamodb(url) => Ok(dynamodb::open(url, settings).map_err(|why| failed(&why))?),
+        #[cfg(feature = "redis")]
         StoreUrl::Redis(url) => Ok(redis::open(url, settings).map_err(|why| failed(&why))?),
     }
 }
@@ -83,11 +77,15 @@ pub(crate) fn open_dynamodb(settings: &CliSettings) -> Result<tollgate_dynamo::D
 /// Returns whether the store exists, so that a dry run does not create it.
 pub(crate) fn exists(settings: &CliSettings) -> Result<bool, SettingsError> {
     Ok(match &settings.store()?.value {
+        StoreUrl::Memory => true,
         // A server is never created.
-        StoreUrl::Memory | StoreUrl::Redis(_) => true,
+        #[cfg(feature = "redis")]
+        StoreUrl::Redis(_) => true,
         StoreUrl::File(path) => path.exists(),
+        #[cfg(all(feature = "shm", target_os = "linux"))]
         StoreUrl::Shm(name) => shm::exists(name),
         // Unless the address says so no table is created, and opening a missing one is an error.
+        #[cfg(feature = "dynamodb")]
         StoreUrl::Dynamodb(url) => !url.creates || dynamodb::exists(url, settings),
     })
 }
@@ -96,19 +94,18 @@ pub(crate) fn exists(settings: &CliSettings) -> Result<bool, SettingsError> {
 pub(crate) fn can_be_created(settings: &CliSettings) -> Result<bool, SettingsError> {
     let Setting { value, source } = settings.store()?;
     Ok(match (value, source) {
-        (StoreUrl::Memory | StoreUrl::Shm(_) | StoreUrl::Dynamodb(_) | StoreUrl::Redis(_), _)
-        | (_, SettingSource::Default) => true,
         // A path without a directory is in the current one.
-        (StoreUrl::File(path), _) => {
+        (StoreUrl::File(path), source) if *source != SettingSource::Default => {
             path.parent().is_none_or(|dir| dir.as_os_str().is_empty() || dir.is_dir())
         }
+        _ => true,
     })
 }
 
 /// Returns the error for a store that does not exist.
 pub(crate) fn missing_store(settings: &CliSettings) -> Result<OpenFailed, SettingsError> {
     let url = &settings.store()?.value;
-    let what = if matches!(url, StoreUrl::Shm(_)) { "store" } else { "file" };
+    let what = if matches!(url, StoreUrl::File(_)) { "file" } else { "store" };
     let why = format!("there is no such {what}; the first command that writes creates it");
     Ok(OpenFailed { url: url.to_string(), why })
 }
@@ -126,12 +123,15 @@ pub(crate) fn damages(settings: &CliSettings) -> Result<Vec<StoreDamage>> {
             let store = FileStore::open(path).map_err(|why| failed(&why))?;
             ("the file", store.damages())
         }
+        #[cfg(all(feature = "shm", target_os = "linux"))]
         StoreUrl::Shm(name) if shm::exists(name) => {
             ("the memory", shm::damages(name, settings).map_err(|why| failed(&why))?)
         }
+        #[cfg(feature = "dynamodb")]
         StoreUrl::Dynamodb(url) => {
             ("the table", dynamodb::damages(url, settings).map_err(|why| failed(&why))?)
         }
+        #[cfg(feature = "redis")]
         StoreUrl::Redis(url) => ("the server", redis::damages(url, settings).map_err(|why| failed(&why))?),
         _ => return Ok(Vec::new()),
     };

@@ -62,34 +62,34 @@ pub fn a_dry_run_returns_the_limit_its_entity_and_the_wait(open: OpenBackend<'_>
 pub fn a_shadow_limit_counts_and_never_refuses(open: OpenBackend<'_>) {
     let fixture = LimiterFixture::new(open);
     fixture.set(Level::System, [Limit::per_hour("rpm", 5), Limit::per_hour("tpm", 10).shadow()]);
-    let remarks: Vec<usize> = (0..3)
+    let warnings: Vec<usize> = (0..3)
         .map(|_| {
             let lease =
                 fixture.take("user", demand! { rpm: 1, tpm: 6 }).expect("a shadow limit denies no call");
-            let remarks = lease.remarks().len();
+            let warnings = lease.warnings().len();
             lease.commit().wait().expect("the store answers");
-            remarks
+            warnings
         })
         .collect();
-    assert_eq!(remarks, [0, 1, 1]);
+    assert_eq!(warnings, [0, 1, 1]);
     assert_eq!((fixture.available("user", "rpm"), fixture.available("user", "tpm")), (2, -8));
     fixture.spend("user", demand! { rpm: 2, tpm: 1_000 });
     fixture.refusal("user", demand! { rpm: 1 });
 }
 
-/// The lease carries a remark once the soft limit is passed, and the hard limit still denies.
-pub fn a_soft_limit_remarks_and_admits(open: OpenBackend<'_>) {
+/// The lease carries a warning once the soft limit is passed, and the hard limit still denies.
+pub fn a_soft_limit_warns_and_admits(open: OpenBackend<'_>) {
     let fixture = LimiterFixture::new(open);
     fixture.set(Level::System, [Limit::per_hour("rpm", 3).soft(1)]);
-    let remarks: Vec<bool> = (0..3)
+    let warnings: Vec<bool> = (0..3)
         .map(|_| {
             let lease = fixture.take("user", demand! { rpm: 1 }).expect("there is room");
-            let is_remarked = lease.remarks().iter().any(|limit| *limit == *"rpm");
+            let is_warned = lease.warnings().iter().any(|limit| *limit == *"rpm");
             lease.commit().wait().expect("the store answers");
-            is_remarked
+            is_warned
         })
         .collect();
-    assert_eq!(remarks, [false, true, true]);
+    assert_eq!(warnings, [false, true, true]);
     fixture.refusal("user", demand! { rpm: 1 });
 }
 

@@ -59,7 +59,7 @@ macro_rules! limiter_suite {
             several_resources_are_taken_all_or_nothing
             a_dry_run_returns_the_limit_its_entity_and_the_wait
             a_shadow_limit_counts_and_never_refuses
-            a_soft_limit_remarks_and_admits
+            a_soft_limit_warns_and_admits
             consume_takes_more_or_nothing_and_is_held_like_the_rest
             consumed_resources_expire_with_their_holder
             reports_and_adjustments_add_up

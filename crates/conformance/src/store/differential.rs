@@ -50,8 +50,8 @@ impl<S: Store> Store for DifferentialStore<S> {
         Reply::ready(both("apply", self.memory.apply(call), self.other.apply(call)))
     }
 
-    fn ask<'a>(&'a self, steps: &[Step<'a>]) -> Reply<'a, Result<Vec<Denial>, StoreError>> {
-        Reply::ready(both("ask", self.memory.ask(steps), self.other.ask(steps)))
+    fn evaluate<'a>(&'a self, steps: &[Step<'a>]) -> Reply<'a, Result<Vec<Denial>, StoreError>> {
+        Reply::ready(both("ask", self.memory.evaluate(steps), self.other.evaluate(steps)))
     }
 
     fn peek<'a>(&'a self, place: &BucketRef<'a>) -> Reply<'a, Result<Vec<Status>, StoreError>> {

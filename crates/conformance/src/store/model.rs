@@ -121,7 +121,7 @@ impl Model {
         bucket.peek(&limits, now)
     }
 
-    pub(super) fn ask(&self, steps: &[Step<'_>], now: Tick) -> Vec<Denial> {
+    pub(super) fn evaluate(&self, steps: &[Step<'_>], now: Tick) -> Vec<Denial> {
         let ask = |step: &Step<'_>| {
             let Op::Take { costs, .. } = &step.op else { return None };
             let (limits, bucket) = self.under(&step.place, now);
@@ -136,7 +136,7 @@ fn do_step(step: &Step<'_>, place: Option<&mut ModelBucket>, at: Option<Tick>, n
     match (&step.op, place) {
         (Op::Take { .. }, Some((limits, bucket))) => {
             let at = at.expect("one for each take");
-            StepOutcome::Taken(Taken { at, remarks: bucket.warnings(limits, now) })
+            StepOutcome::Taken(Taken { at, warnings: bucket.warnings(limits, now) })
         }
         (Op::Settle(usage) | Op::SettleExisting(usage), Some((limits, bucket))) => {
             bucket.settle_counted_in(counted_in, limits, now, usage);

@@ -253,8 +253,8 @@ impl<'a, S: Store> Trace<'a, S> {
             let op = if self.random.one_in(8) { Op::Reset } else { Op::Take { costs, term: None } };
             steps.push(Step { place: self.place(*key, *variant), op });
         }
-        let expected = self.model.ask(&steps, self.clock.now());
-        let actual = self.store.ask(&steps).wait().expect("the store answers");
+        let expected = self.model.evaluate(&steps, self.clock.now());
+        let actual = self.store.evaluate(&steps).wait().expect("the store answers");
         assert_eq!(actual, expected, "{}, asking {steps:?}", self.context());
     }
 

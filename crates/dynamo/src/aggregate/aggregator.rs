@@ -82,7 +82,7 @@ impl Aggregator {
                 Err(why) => changed.records.iter().for_each(|index| fail(*index, &why)),
             }
         }
-        for (index, written) in self.write_remains(records, &batch.remains).await {
+        for (index, written) in self.write_expired_usage(records, &batch.expired_usage).await {
             match written {
                 Ok(()) => outcome.remains += 1,
                 Err(why) => fail(index, &why),
@@ -129,17 +129,17 @@ impl Aggregator {
         done
     }
 
-    async fn write_remains(
+    async fn write_expired_usage(
         &self,
         records: &[StreamRecord],
-        remains: &[(usize, Seen)],
+        expired: &[(usize, Seen)],
     ) -> Vec<(usize, Result<(), StoreError>)> {
-        let mut done = Vec::with_capacity(remains.len());
-        for some in remains.chunks(AT_ONCE) {
+        let mut done = Vec::with_capacity(expired.len());
+        for some in expired.chunks(AT_ONCE) {
             let write = |(index, seen): &(usize, Seen)| {
                 let delivery = records.get(*index).map(|record| record.sequence.clone()).unwrap_or_default();
                 let (buckets, seen) = (Arc::clone(&self.store.0.buckets), seen.clone());
-                async move { buckets.write_remains(&seen, &delivery).await }
+                async move { buckets.write_expired_usage(&seen, &delivery).await }
             };
             let written = join_all(some.iter().map(write).collect()).await;
             done.extend(some.iter().map(|(index, _)| *index).zip(written));

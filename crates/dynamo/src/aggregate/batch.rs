@@ -16,12 +16,12 @@ pub(super) struct RecordBatch<'a> {
     /// Items with usage that is not written down, once each, and all their records.
     pub(super) changed: Vec<UnwrittenItem>,
     /// Items that have expired with usage that is not written down.
-    pub(super) remains: Vec<(usize, Seen)>,
+    pub(super) expired_usage: Vec<(usize, Seen)>,
     /// Audit events that have expired.
     pub(super) audit: Vec<(usize, &'a Attributes)>,
     /// Items of ours that cannot be read.
     pub(super) unreadable: Vec<String>,
-    heat: BTreeMap<String, (HotBucket, WriteRate)>,
+    write_rates: BTreeMap<String, (HotBucket, WriteRate)>,
 }
 
 /// An item with usage that is not written down.
@@ -63,17 +63,17 @@ impl<'a> RecordBatch<'a> {
         seen: Seen,
     ) {
         let partition = seen.address.partition(seen.shard);
-        let (hot, heat) = self.heat.entry(partition.clone()).or_insert_with(|| {
+        let (hot, rate) = self.write_rates.entry(partition.clone()).or_insert_with(|| {
             (HotBucket { address: seen.address.clone(), shards: seen.shards }, WriteRate::default())
         });
         hot.shards = hot.shards.max(seen.shards);
-        heat.add(seen.revision, record.written_at);
+        rate.add(seen.revision, record.written_at);
         // Nothing to write down: our own writes are in the stream, too, and must not cause others.
         if seen.unwritten.is_empty() {
             return;
         }
         match record.kind {
-            EventKind::Remove if record.has_expired => self.remains.push((index, seen)),
+            EventKind::Remove if record.has_expired => self.expired_usage.push((index, seen)),
             // A caller that deletes a bucket has its usage written down first, or means to forget it.
             EventKind::Remove => {}
             EventKind::Insert | EventKind::Modify => {
@@ -89,7 +89,7 @@ impl<'a> RecordBatch<'a> {
     /// Returns the buckets with an item that is written too often, once each.
     pub(super) fn hot(&self) -> Vec<&HotBucket> {
         let mut hot: Vec<&HotBucket> =
-            self.heat.values().filter(|(_, heat)| heat.is_hot()).map(|(hot, _)| hot).collect();
+            self.write_rates.values().filter(|(_, rate)| rate.is_hot()).map(|(hot, _)| hot).collect();
         hot.dedup_by(|one, two| one.address == two.address);
         hot
     }

@@ -30,7 +30,7 @@ impl BucketReader {
         let takes: Vec<Step<'_>> = call.steps().filter(|step| step.takes().is_some()).collect();
         let mut denials = Vec::new();
         for (step, (stored, now)) in takes.iter().zip(self.stored(&takes).await?) {
-            denials.extend(stored.ask(step, now));
+            denials.extend(stored.evaluate(step, now));
         }
         Ok(denials)
     }
@@ -50,9 +50,9 @@ impl BucketReader {
         let places: Vec<BucketRef<'_>> = steps.iter().map(|step| step.place).collect();
         let addresses = places.iter().map(Address::of).collect::<Result<Vec<_>, _>>()?;
         let mut seen = Vec::new();
-        for (place, image) in places.iter().zip(self.merged_buckets(&addresses).await?) {
+        for (place, snapshot) in places.iter().zip(self.merged_buckets(&addresses).await?) {
             let fresh = || StoredBucket::fresh(place.limits);
-            seen.push((image.map_or_else(fresh, |image| image.stored), self.items.now()));
+            seen.push((snapshot.map_or_else(fresh, |snapshot| snapshot.stored), self.items.now()));
         }
         Ok(seen)
     }
@@ -82,9 +82,9 @@ impl BucketReader {
         if others.is_empty() {
             return Some(first);
         }
-        let mut images = vec![Some(first)];
-        images.extend_from_slice(others);
-        merged(&images, last, now)
+        let mut snapshots = vec![Some(first)];
+        snapshots.extend_from_slice(others);
+        merged(&snapshots, last, now)
     }
 
     /// Returns in how many items a bucket is; 0 if there is no such bucket.
@@ -96,7 +96,7 @@ impl BucketReader {
     ) -> Result<u32, StoreError> {
         let address = Address::pair(namespace, entity, resource);
         let first = read_item(self.items.service(), &address, 0).await?;
-        Ok(first.map_or(0, |image| image.shards))
+        Ok(first.map_or(0, |snapshot| snapshot.shards))
     }
 
     /// Returns the items of buckets as they are, expired or not.

@@ -120,11 +120,11 @@ impl Dispatcher {
                 let queue = items.shards.first(address);
                 // Where other tasks are writing just now, the take itself finds out.
                 let Ok(state) = queue.state.try_lock() else { return true };
-                let Some(image) = state.image() else { return false };
-                if image.shards > 1 {
+                let Some(snapshot) = state.snapshot() else { return false };
+                if snapshot.shards > 1 {
                     return true;
                 }
-                let mut draft = ItemDraft::new(Some(image), queue.last(), now);
+                let mut draft = ItemDraft::new(Some(snapshot), queue.last(), now);
                 let result = txn.op(index).apply(&mut draft);
                 matches!(result, OpResult::Done(_)) && draft.moves.is_some()
             })
@@ -200,7 +200,7 @@ impl Dispatcher {
         if op.is_noop() {
             let items = &self.submitter.items;
             let queue = items.shards.first(address);
-            if queue.state.try_lock().is_ok_and(|state| state.image().is_some()) {
+            if queue.state.try_lock().is_ok_and(|state| state.snapshot().is_some()) {
                 queue.note_use(items.now());
             }
             return Ok(OpResult::Done(StepOutcome::Settled));

@@ -74,16 +74,16 @@ impl ItemDraft {
     /// Returns a draft at `now` of an item that something was applied to at `last`. One that has expired is full.
     pub(crate) fn new(seen: Option<&ItemSnapshot>, last: Tick, now: Tick) -> ItemDraft {
         let time = now.max(last);
-        let after = seen.cloned().map(|image| match image.has_expired(time) {
-            true => image.revived(),
-            false => image.advanced(last),
+        let after = seen.cloned().map(|snapshot| match snapshot.has_expired(time) {
+            true => snapshot.revived(),
+            false => snapshot.advanced(last),
         });
         let is_live =
             after.as_ref().zip(seen).is_some_and(|(after, seen)| after.generation == seen.generation);
         let moves = after
             .as_ref()
             .filter(|_| is_live)
-            .map(|image| vec![LimitDelta::default(); image.stored.limits.len()]);
+            .map(|snapshot| vec![LimitDelta::default(); snapshot.stored.limits.len()]);
         ItemDraft {
             before: seen.cloned(),
             after,
@@ -98,28 +98,30 @@ impl ItemDraft {
 
     /// Returns whether the bucket was used under limits of a later version than those of the step.
     pub(crate) fn is_past(&self, step: &Step<'_>) -> bool {
-        self.after.as_ref().is_some_and(|image| image.stored.is_past(step.place.limits))
+        self.after.as_ref().is_some_and(|snapshot| snapshot.stored.is_past(step.place.limits))
     }
 
     /// Returns whether what the step takes fits; other steps always do.
     pub(crate) fn fits(&mut self, step: &Step<'_>) -> bool {
         let Some(costs) = step.takes() else { return true };
         match &self.after {
-            Some(image) if image.stored.is_under(step.place.limits) => image.stored.fits(self.now, costs),
-            Some(image) => {
-                let mut stored = image.stored.clone();
+            Some(snapshot) if snapshot.stored.is_under(step.place.limits) => {
+                snapshot.stored.fits(self.now, costs)
+            }
+            Some(snapshot) => {
+                let mut stored = snapshot.stored.clone();
                 stored.put_in_force(step.place.limits, self.now);
                 stored.fits(self.now, costs)
             }
             None => ItemSnapshot::fresh(step.place.limits, 0, 1)
-                .is_some_and(|image| image.stored.fits(self.now, costs)),
+                .is_some_and(|snapshot| snapshot.stored.fits(self.now, costs)),
         }
     }
 
     /// Returns the denial of a step that does not fit.
     pub(crate) fn denial(&self, step: &Step<'_>) -> Option<Denial> {
         let mut stored = match &self.after {
-            Some(image) => image.stored.clone(),
+            Some(snapshot) => snapshot.stored.clone(),
             None => ItemSnapshot::fresh(step.place.limits, 0, 1)?.stored,
         };
         stored.put_in_force(step.place.limits, self.now);
@@ -128,24 +130,24 @@ impl ItemDraft {
 
     /// Puts the limits of a step that was denied in force, if they are accepted all the same.
     pub(crate) fn accept_limits(&mut self, step: &Step<'_>) {
-        if self.after.as_ref().is_some_and(|image| image.stored.accepts_limits_of(step)) {
+        if self.after.as_ref().is_some_and(|snapshot| snapshot.stored.accepts_limits_of(step)) {
             self.put_in_force(step.place.limits);
         }
     }
 
     fn put_in_force(&mut self, limits: &Limits) {
-        let Some(image) = &mut self.after else { return };
-        if image.stored.is_under(limits) {
-            if image.stored.version < limits.version() {
-                image.stored.version = limits.version();
+        let Some(snapshot) = &mut self.after else { return };
+        if snapshot.stored.is_under(limits) {
+            if snapshot.stored.version < limits.version() {
+                snapshot.stored.version = limits.version();
                 self.is_changed = true;
             }
             return;
         }
-        image.counters.adopt(&image.stored.limits, limits);
-        image.stored.put_in_force(limits, self.now);
-        image.whole = limits.clone();
-        image.generation += 1;
+        snapshot.counters.adopt(&snapshot.stored.limits, limits);
+        snapshot.stored.put_in_force(limits, self.now);
+        snapshot.whole = limits.clone();
+        snapshot.generation += 1;
         self.moves = None;
         self.is_changed = true;
     }
@@ -159,13 +161,13 @@ impl ItemDraft {
             self.put_in_force(step.place.limits);
         }
         let now = self.now;
-        let Some(image) = &mut self.after else {
+        let Some(snapshot) = &mut self.after else {
             self.correct(step, metering);
             return step.commit(None, now);
         };
-        let was = image.stored.bucket.clone();
-        let done = step.commit(Some(&mut image.stored), now);
-        let deltas = moves_of(step, &image.stored.limits);
+        let was = snapshot.stored.bucket.clone();
+        let done = step.commit(Some(&mut snapshot.stored), now);
+        let deltas = moves_of(step, &snapshot.stored.limits);
         match (&deltas, &mut self.moves) {
             (Some(deltas), Some(moves)) => {
                 moves.iter_mut().zip(deltas).for_each(|(sum, step)| sum.add(*step))
@@ -175,11 +177,11 @@ impl ItemDraft {
         }
         let is_nothing = match &deltas {
             Some(deltas) => !deltas.iter().any(|delta| delta.is_any()),
-            None => image.stored.bucket == was,
+            None => snapshot.stored.bucket == was,
         };
         // A step that changes nothing is not written, so no time passes for the bucket either.
         if is_nothing && (*metering == UsageMode::Off || step.takes().is_none()) {
-            image.stored.bucket = was;
+            snapshot.stored.bucket = was;
         } else {
             self.is_changed = true;
         }
@@ -190,8 +192,8 @@ impl ItemDraft {
 
     /// Sets the expiry.
     fn last(&mut self, are_defaults: bool) {
-        if let Some(image) = self.after.as_mut().filter(|_| self.is_changed) {
-            image.ttl = image.lasts_until(are_defaults, self.time);
+        if let Some(snapshot) = self.after.as_mut().filter(|_| self.is_changed) {
+            snapshot.ttl = snapshot.lasts_until(are_defaults, self.time);
         }
     }
 
@@ -212,7 +214,7 @@ impl ItemDraft {
     }
 
     fn meter(&mut self, step: &Step<'_>, metering: &UsageMode) {
-        let Some(image) = self.after.as_mut().filter(|_| *metering != UsageMode::Off) else { return };
+        let Some(snapshot) = self.after.as_mut().filter(|_| *metering != UsageMode::Off) else { return };
         let amounts: Vec<i64> = match &step.op {
             _ if matches!(metering, UsageMode::Counted(_)) => metering.counted().amounts.clone(),
             Op::Take { costs, .. } => costs.amounts().iter().map(|amount| signed(*amount)).collect(),
@@ -234,13 +236,13 @@ impl ItemDraft {
         if events == 0 && amounts.iter().all(|amount| *amount == 0) {
             return;
         }
-        let limits = image.stored.limits.clone();
+        let limits = snapshot.stored.limits.clone();
         let at = if step.takes().is_some() { self.time } else { self.now };
-        image.counters.open(&limits, at, caller);
-        image.counters.events.total += events;
+        snapshot.counters.open(&limits, at, caller);
+        snapshot.counters.events.total += events;
         let counted = step.place.limits.iter().zip(amounts).filter(|(limit, _)| !limit.is_resource());
         for (limit, amount) in counted.filter(|(_, amount)| *amount != 0) {
-            image.counters.add(&limits, limit.name(), amount);
+            snapshot.counters.add(&limits, limit.name(), amount);
         }
         self.is_changed = true;
     }

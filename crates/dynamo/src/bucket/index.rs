@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use tollgate_store::records::Cursor;
 use tollgate_store::{Scope, StoreError};
 
-use super::address::{Address, space};
+use super::address::{Address, STATE, space};
 use super::values::{read_text, text};
 use crate::service::{Attributes, CallFailure, TableService};
 
@@ -57,7 +57,9 @@ pub(super) async fn find(
     };
     let page = service.with_retries(query).await.map_err(CallFailure::store_error)?;
     let items = page.items.unwrap_or_default();
-    let items = items.iter().filter_map(|item| Address::parse(read_text(item.get("PK"))?));
+    // The original has other records in the partition of a bucket: of resets and top-ups.
+    let items = items.iter().filter(|item| read_text(item.get("SK")) == Some(STATE));
+    let items = items.filter_map(|item| Address::parse(read_text(item.get("PK"))?));
     Ok(FoundItems { items: items.collect(), next: page.last_evaluated_key.filter(|key| !key.is_empty()) })
 }
 

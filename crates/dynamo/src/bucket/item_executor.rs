@@ -88,14 +88,14 @@ impl ItemExecutor {
                 return Ok(results);
             }
             match self.writer.send(address, &draft, &mut attempts).await {
-                Ok(WriteResult::Made(image)) => {
-                    state.update(Some(*image), draft.now);
+                Ok(WriteResult::Made(snapshot)) => {
+                    state.update(Some(*snapshot), draft.now);
                     note_use(queue, &draft, &results);
                     self.follow_up(address, queue, state);
                     return Ok(results);
                 }
-                Ok(WriteResult::Missed(image)) => {
-                    state.update(image.map(|image| *image), draft.now);
+                Ok(WriteResult::Missed(snapshot)) => {
+                    state.update(snapshot.map(|snapshot| *snapshot), draft.now);
                     is_current = true;
                     if self.service().pause_after_miss(&mut attempts).await? {
                         state.forget();
@@ -121,10 +121,10 @@ impl ItemExecutor {
 
     /// Decides all operations, in order, on what was last seen of the item.
     fn decide(&self, queue: &ItemQueue, state: &ItemState, ops: &[ItemOp]) -> (ItemDraft, Vec<OpResult>) {
-        let mut draft = ItemDraft::new(state.image(), queue.last(), self.now());
+        let mut draft = ItemDraft::new(state.snapshot(), queue.last(), self.now());
         let results = ops.iter().map(|op| {
             let remembered = state.remembered(op).map(OpResult::Done);
-            let redirected = || self.redirected(queue, state.image(), op);
+            let redirected = || self.redirected(queue, state.snapshot(), op);
             remembered.or_else(redirected).unwrap_or_else(|| op.apply(&mut draft))
         });
         let results = results.collect();
@@ -137,7 +137,7 @@ impl ItemExecutor {
             state.cool();
             self.jobs.double(address);
         }
-        if state.image().is_some_and(|image| !image.counters.aside.is_empty()) {
+        if state.snapshot().is_some_and(|snapshot| !snapshot.counters.aside.is_empty()) {
             self.jobs.write_usage(address, queue);
         }
     }
@@ -145,8 +145,8 @@ impl ItemExecutor {
     /// Remembers in how many items the bucket was seen to be.
     fn note_shards(&self, address: &Address, queue: &ItemQueue, state: &ItemState) {
         let first = self.shards.first(address);
-        match state.image() {
-            Some(image) => first.set_shards(image.shards),
+        match state.snapshot() {
+            Some(snapshot) => first.set_shards(snapshot.shards),
             // Without this item there is no such bucket, and the caller that makes it makes all of it.
             None if queue.shard() > 0 => {
                 first.set_shards(1);
@@ -159,9 +159,14 @@ impl ItemExecutor {
     }
 
     /// Returns where an operation has to go instead, if it cannot be decided on this item.
-    fn redirected(&self, queue: &ItemQueue, image: Option<&ItemSnapshot>, op: &ItemOp) -> Option<OpResult> {
+    fn redirected(
+        &self,
+        queue: &ItemQueue,
+        snapshot: Option<&ItemSnapshot>,
+        op: &ItemOp,
+    ) -> Option<OpResult> {
         let step = op.step();
-        let Some(image) = image else {
+        let Some(snapshot) = snapshot else {
             let is_split = self.writer.settings.shards_min > 1;
             return match queue.shard() {
                 0 if is_split && step.creates() => Some(OpResult::Whole),
@@ -169,19 +174,20 @@ impl ItemExecutor {
                 _ => Some(OpResult::Moved),
             };
         };
-        if image.shards != op.shards {
+        if snapshot.shards != op.shards {
             return Some(OpResult::Moved);
         }
         // Other limits have to be put in force for all items, and what one cannot pay all of them owe.
-        let has_other_limits = || step.takes().is_some() && !image.stored.is_under(step.place.limits);
-        let is_about_all = image.shards > 1 && (has_other_limits() || !self.can_pay(queue, image, &step));
+        let has_other_limits = || step.takes().is_some() && !snapshot.stored.is_under(step.place.limits);
+        let is_about_all =
+            snapshot.shards > 1 && (has_other_limits() || !self.can_pay(queue, snapshot, &step));
         is_about_all.then_some(OpResult::Whole)
     }
 
     /// Returns whether an item has what a settlement charges beyond what was taken.
-    fn can_pay(&self, queue: &ItemQueue, image: &ItemSnapshot, step: &Step<'_>) -> bool {
+    fn can_pay(&self, queue: &ItemQueue, snapshot: &ItemSnapshot, step: &Step<'_>) -> bool {
         let (Op::Settle(usage) | Op::SettleExisting(usage)) = &step.op else { return true };
-        let left = image.stored.bucket.peek(&image.stored.limits, self.now().max(queue.last()));
+        let left = snapshot.stored.bucket.peek(&snapshot.stored.limits, self.now().max(queue.last()));
         let charges = step.place.limits.iter().zip(usage.used).zip(usage.reserved.amounts());
         charges.filter(|((_, used), reserved)| used > reserved).all(|((limit, used), reserved)| {
             let status = left.iter().find(|status| status.limit().name() == limit.name());
@@ -206,8 +212,8 @@ impl ItemExecutor {
         queue: &ItemQueue,
         state: &mut ItemState,
     ) -> Result<(), StoreError> {
-        let image = read_item(self.service(), address, queue.shard()).await?;
-        state.update(image, self.now());
+        let snapshot = read_item(self.service(), address, queue.shard()).await?;
+        state.update(snapshot, self.now());
         Ok(())
     }
 
@@ -239,7 +245,7 @@ impl ItemExecutor {
         self.read(address, queue, state).await?;
         let mut attempts = Attempts::start();
         loop {
-            let last = state.image().and_then(|image| self.writer.last_write(image));
+            let last = state.snapshot().and_then(|snapshot| self.writer.last_write(snapshot));
             let Some(unknown) = &state.unknown else { return Ok(()) };
             let is_undone = unknown.undone_by.is_some() && last == unknown.undone_by;
             // Where it was not made, the next write has a larger number: from then on it cannot be.
@@ -247,7 +253,7 @@ impl ItemExecutor {
                 state.unknown = None;
                 return Ok(());
             }
-            let mut draft = ItemDraft::new(state.image(), queue.last(), self.now());
+            let mut draft = ItemDraft::new(state.snapshot(), queue.last(), self.now());
             for undo in unknown.ops.iter().filter_map(|(op, result)| op.reversed(result)) {
                 undo.apply(&mut draft);
             }
@@ -255,12 +261,12 @@ impl ItemExecutor {
                 break;
             }
             match self.writer.send(address, &draft, &mut attempts).await {
-                Ok(WriteResult::Made(image)) => {
-                    state.update(Some(*image), draft.now);
+                Ok(WriteResult::Made(snapshot)) => {
+                    state.update(Some(*snapshot), draft.now);
                     break;
                 }
-                Ok(WriteResult::Missed(image)) => {
-                    state.update(image.map(|image| *image), draft.now);
+                Ok(WriteResult::Missed(snapshot)) => {
+                    state.update(snapshot.map(|snapshot| *snapshot), draft.now);
                     if self.service().pause_after_miss(&mut attempts).await? {
                         self.read(address, queue, state).await?;
                     }

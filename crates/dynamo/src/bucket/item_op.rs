@@ -129,10 +129,10 @@ impl OpResult {
     /// Marks the time of a take with the item that it was taken from.
     pub(crate) fn marked(self, shard: u32, shards: u32) -> OpResult {
         match self {
-            OpResult::Done(StepOutcome::Taken(Taken { at, remarks })) if shards > 1 => {
+            OpResult::Done(StepOutcome::Taken(Taken { at, warnings })) if shards > 1 => {
                 let of_max = u64::from(SHARDS_MAX);
                 let at = Tick::from_micros(at.as_micros() / of_max * of_max + u64::from(shard));
-                OpResult::Done(StepOutcome::Taken(Taken { at, remarks }))
+                OpResult::Done(StepOutcome::Taken(Taken { at, warnings }))
             }
             result => result,
         }

@@ -56,14 +56,14 @@ struct Pressure {
 }
 
 impl Pressure {
-    fn update(&mut self, image: &mut ItemSnapshot, at: Tick) {
-        let writes = image.revision.saturating_sub(self.revision);
+    fn update(&mut self, snapshot: &mut ItemSnapshot, at: Tick) {
+        let writes = snapshot.revision.saturating_sub(self.revision);
         let gained = at.since(self.at).as_micros().min(1_000_000) as i64;
         let left = self.left.map_or(WCU_FULL, |left| left.saturating_add(gained).min(WCU_FULL));
         let spent = if self.left.is_some() { writes.min(1_000_000) as i64 * MILLIS as i64 } else { 0 };
         let left = left - spent;
-        *self = Pressure { revision: image.revision, at, left: Some(left) };
-        image.wcu = left;
+        *self = Pressure { revision: snapshot.revision, at, left: Some(left) };
+        snapshot.wcu = left;
     }
 }
 
@@ -79,9 +79,9 @@ enum LastSeen {
 
 impl ItemState {
     /// Returns the item as it was last seen.
-    pub(crate) fn image(&self) -> Option<&ItemSnapshot> {
+    pub(crate) fn snapshot(&self) -> Option<&ItemSnapshot> {
         match &self.seen {
-            LastSeen::Item(image) => Some(image),
+            LastSeen::Item(snapshot) => Some(snapshot),
             LastSeen::Nothing | LastSeen::NoItem => None,
         }
     }
@@ -92,10 +92,10 @@ impl ItemState {
     }
 
     /// Replaces what is known: by an item, or by its absence.
-    pub(crate) fn update(&mut self, image: Option<ItemSnapshot>, at: Tick) {
-        self.seen = image.map_or(LastSeen::NoItem, |mut image| {
-            self.pressure.update(&mut image, at);
-            LastSeen::Item(Box::new(image))
+    pub(crate) fn update(&mut self, snapshot: Option<ItemSnapshot>, at: Tick) {
+        self.seen = snapshot.map_or(LastSeen::NoItem, |mut snapshot| {
+            self.pressure.update(&mut snapshot, at);
+            LastSeen::Item(Box::new(snapshot))
         });
         self.seen_at = at;
     }

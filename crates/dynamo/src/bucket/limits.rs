@@ -59,11 +59,17 @@ fn read_plain(attributes: &Attributes) -> Result<Limits, BadItem> {
             read_unsigned(attributes.get(&name)).ok_or_else(|| BadItem(format!("{name} is no number")))
         };
         let [capacity, amount, period] = SUFFIXES.map(get);
-        let (capacity, amount) = (capacity? / 1_000, amount? / 1_000);
+        let (capacity, amount) = (capacity?, amount?);
+        // A quota of the original: when it resets is in the stored limits, which add it to the bucket.
+        if amount == 0 {
+            return Ok(None);
+        }
+        let (capacity, amount) = (capacity / 1_000, amount / 1_000);
         let limit = Limit::rate(limit.as_str(), amount, Duration::from_millis(period?));
-        Ok(if capacity == amount { limit } else { limit.burst(capacity) })
+        Ok(Some(if capacity == amount { limit } else { limit.burst(capacity) }))
     };
-    let limits = names.iter().map(limit).collect::<Result<Vec<_>, BadItem>>()?;
+    let limits = names.iter().filter_map(|name| limit(name).transpose());
+    let limits = limits.collect::<Result<Vec<_>, BadItem>>()?;
     Limits::new(limits).map_err(|why| BadItem(why.to_string()))
 }
 

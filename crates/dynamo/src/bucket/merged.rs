@@ -47,7 +47,7 @@ pub(super) enum MergedOp<'a> {
 struct LockedItems<'a> {
     queues: &'a [Arc<ItemQueue>],
     states: Vec<MutexGuard<'a, ItemState>>,
-    images: Vec<Option<ItemSnapshot>>,
+    snapshots: Vec<Option<ItemSnapshot>>,
 }
 
 impl MergedExecutor {
@@ -68,7 +68,7 @@ impl MergedExecutor {
             let queues: Vec<Arc<ItemQueue>> =
                 (0..shards).map(|shard| shards_of.queue(address, shard)).collect();
             let mut items = self.lock_all(address, &queues).await?;
-            let found = items.images.first().and_then(Option::as_ref).map_or(shards, |first| first.shards);
+            let found = items.snapshots.first().and_then(Option::as_ref).map_or(shards, |first| first.shards);
             if found != shards {
                 shards_of.set_shards(address, found);
                 continue;
@@ -82,10 +82,10 @@ impl MergedExecutor {
             if !draft.is_changed && writes.is_empty() {
                 return Ok(result);
             }
-            let drafts = drafts_of(&items.images, &draft, wanted);
+            let drafts = drafts_of(&items.snapshots, &draft, wanted);
             if self.send(address, &mut items, &drafts, writes, &mut attempts).await? {
                 let first = drafts.first().and_then(|draft| draft.after.as_ref());
-                shards_of.set_shards(address, first.map_or(1, |image| image.shards));
+                shards_of.set_shards(address, first.map_or(1, |snapshot| snapshot.shards));
                 queues.iter().for_each(|queue| queue.note_use(draft.now));
                 return Ok(result);
             }
@@ -102,11 +102,11 @@ impl MergedExecutor {
         op: &MergedOp<'o>,
     ) -> (ItemDraft, OpResult, u32, &'o [Write]) {
         let (last, now) = (items.last(), self.items.now());
-        let is_new = items.images[0].is_none();
-        let whole = if is_new { None } else { merged(&items.images, last, now) };
+        let is_new = items.snapshots[0].is_none();
+        let whole = if is_new { None } else { merged(&items.snapshots, last, now) };
         let mut draft = ItemDraft::new(whole.as_ref(), last, now);
         let (result, wanted, writes) = match op {
-            MergedOp::Do(op, writes) => (op.apply(&mut draft), items.images.len() as u32, *writes),
+            MergedOp::Do(op, writes) => (op.apply(&mut draft), items.snapshots.len() as u32, *writes),
             MergedOp::ShareOut(wanted) => {
                 draft.is_changed = draft.after.is_some();
                 (OpResult::Done(StepOutcome::Changed), *wanted, &[][..])
@@ -128,8 +128,8 @@ impl MergedExecutor {
             states.push(state);
         }
         let keys: Vec<(&Address, u32)> = queues.iter().map(|queue| (address, queue.shard())).collect();
-        let images = read_items(self.items.service(), &keys).await?;
-        Ok(LockedItems { queues, states, images })
+        let snapshots = read_items(self.items.service(), &keys).await?;
+        Ok(LockedItems { queues, states, snapshots })
     }
 
     /// Writes all items, and returns whether no other client had written to any of them in between.
@@ -206,9 +206,11 @@ impl MergedExecutor {
     /// ones have beyond what they may have then is lost. Nothing is minted.
     async fn split_blindly(&self, address: &Address, shards: u32) -> Result<(), StoreError> {
         let (writer, wanted) = (&self.items.writer, shards * 2);
-        let Some(image) = read_item(&writer.service, address, 0).await? else { return Ok(()) };
-        if image.shards != shards || image.whole.part(u64::from(wanted) - 1, u64::from(wanted)).is_none() {
-            self.items.shards.set_shards(address, image.shards);
+        let Some(snapshot) = read_item(&writer.service, address, 0).await? else { return Ok(()) };
+        if snapshot.shards != shards
+            || snapshot.whole.part(u64::from(wanted) - 1, u64::from(wanted)).is_none()
+        {
+            self.items.shards.set_shards(address, snapshot.shards);
             return Ok(());
         }
         let mut parts = Vec::new();
@@ -216,7 +218,7 @@ impl MergedExecutor {
             parts.push(writer.update_item(address, shard, &write::share_count(shards, wanted)));
         }
         for shard in shards..wanted {
-            let empty = ItemSnapshot::empty(&image, shard, wanted, self.items.now());
+            let empty = ItemSnapshot::empty(&snapshot, shard, wanted, self.items.now());
             let empty = empty.ok_or_else(|| StoreError::BadCall("the limits make no parts".into()))?;
             parts.push(writer.update_item(address, shard, &write::create(&empty, address)));
         }
@@ -250,7 +252,9 @@ fn canceled(
     stamp: &WriteStamp<'_>,
 ) -> Result<bool, RecordsError> {
     let is_ours = |reason: &CancelReason| match reason {
-        CancelReason::Condition(Some(old)) => ItemSnapshot::read(old).is_ok_and(|image| stamp.is_of(&image)),
+        CancelReason::Condition(Some(old)) => {
+            ItemSnapshot::read(old).is_ok_and(|snapshot| stamp.is_of(&snapshot))
+        }
         _ => false,
     };
     // An earlier attempt of the same transaction was made, and its answer lost.

@@ -43,6 +43,7 @@ use tollgate_store::records::RecordsError;
 use tollgate_store::usage::UsageRetention;
 use tollgate_store::{OwnedTransaction, StoreError, TxnOutcome, WaitQueues};
 
+#[cfg(feature = "aggregate")]
 pub(crate) use address::Address;
 use background::BackgroundJobs;
 use bucket_reader::BucketReader;
@@ -175,8 +176,8 @@ impl Buckets {
 
     /// Writes down the remaining usage of an item that is gone.
     #[cfg(feature = "aggregate")]
-    pub(crate) async fn write_remains(&self, seen: &Seen, delivery: &str) -> Result<(), StoreError> {
-        stream::write_remains(&self.submitter.items.writer, seen, delivery).await
+    pub(crate) async fn write_expired_usage(&self, seen: &Seen, delivery: &str) -> Result<(), StoreError> {
+        stream::write_expired_usage(&self.submitter.items.writer, seen, delivery).await
     }
 }
 

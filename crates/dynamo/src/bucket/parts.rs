@@ -9,18 +9,21 @@ use super::draft::ItemDraft;
 use super::snapshot::ItemSnapshot;
 
 /// Returns the whole of a bucket, as if it were one item of which nothing was counted yet. Items that are missing are full.
-pub(super) fn merged(images: &[Option<ItemSnapshot>], last: Tick, now: Tick) -> Option<ItemSnapshot> {
-    let first = images.iter().flatten().next()?;
-    let (whole, shards) = (first.whole.clone(), images.len() as u32);
-    let version = images.iter().flatten().map(|image| image.stored.version).max().unwrap_or(0);
-    let time =
-        images.iter().flatten().map(|image| image.stored.bucket.stamp()).fold(now.max(last), Tick::max);
+pub(super) fn merged(snapshots: &[Option<ItemSnapshot>], last: Tick, now: Tick) -> Option<ItemSnapshot> {
+    let first = snapshots.iter().flatten().next()?;
+    let (whole, shards) = (first.whole.clone(), snapshots.len() as u32);
+    let version = snapshots.iter().flatten().map(|snapshot| snapshot.stored.version).max().unwrap_or(0);
+    let time = snapshots
+        .iter()
+        .flatten()
+        .map(|snapshot| snapshot.stored.bucket.stamp())
+        .fold(now.max(last), Tick::max);
     let fresh = |shard: usize| ItemSnapshot::fresh(&whole, shard as u32, shards);
     let mut sums: Vec<Part> = Vec::new();
-    for (shard, image) in images.iter().enumerate() {
-        let mut image = image.clone().or_else(|| fresh(shard))?;
-        image.stored.bucket.adopt(&image.stored.limits, &whole, time);
-        let parts = image.stored.bucket.parts(&whole);
+    for (shard, snapshot) in snapshots.iter().enumerate() {
+        let mut snapshot = snapshot.clone().or_else(|| fresh(shard))?;
+        snapshot.stored.bucket.adopt(&snapshot.stored.limits, &whole, time);
+        let parts = snapshot.stored.bucket.parts(&whole);
         if sums.is_empty() {
             sums = parts;
         } else {
@@ -31,12 +34,12 @@ pub(super) fn merged(images: &[Option<ItemSnapshot>], last: Tick, now: Tick) -> 
         }
     }
     let bucket = Bucket::of_parts(&whole, time, &sums).ok()?;
-    let image = ItemSnapshot::fresh(&whole, 0, 1)?;
+    let snapshot = ItemSnapshot::fresh(&whole, 0, 1)?;
     Some(ItemSnapshot {
         stored: StoredBucket { limits: whole.clone(), version, bucket },
         counters: UsageCounters::of(&whole),
         generation: first.generation,
-        ..image
+        ..snapshot
     })
 }
 
@@ -90,7 +93,11 @@ fn amounts(millis: i128, shares: &[Limits], place: usize) -> Vec<i128> {
 }
 
 /// Returns what becomes of each item when the whole becomes what the draft has it to be, shared out to `wanted` items.
-pub(super) fn drafts_of(images: &[Option<ItemSnapshot>], draft: &ItemDraft, wanted: u32) -> Vec<ItemDraft> {
+pub(super) fn drafts_of(
+    snapshots: &[Option<ItemSnapshot>],
+    draft: &ItemDraft,
+    wanted: u32,
+) -> Vec<ItemDraft> {
     let Some(after) = &draft.after else { return Vec::new() };
     let shares = shards_for(&after.whole, wanted);
     let stored =
@@ -98,35 +105,35 @@ pub(super) fn drafts_of(images: &[Option<ItemSnapshot>], draft: &ItemDraft, want
     let shards = stored.len() as u32;
     let mut drafts = Vec::new();
     for (shard, stored) in stored.into_iter().enumerate() {
-        let before = images.get(shard).cloned().flatten();
-        let mut image = ItemSnapshot {
+        let before = snapshots.get(shard).cloned().flatten();
+        let mut snapshot = ItemSnapshot {
             whole: after.whole.clone(),
             shard: shard as u32,
             shards,
             ttl: None,
             ..after.clone()
         };
-        image.revision = before.as_ref().map_or(0, |before| before.revision);
-        image.generation = before.as_ref().map_or(0, |before| before.generation) + 1;
-        image.writers = before.as_ref().map(|before| before.writers.clone()).unwrap_or_default();
+        snapshot.revision = before.as_ref().map_or(0, |before| before.revision);
+        snapshot.generation = before.as_ref().map_or(0, |before| before.generation) + 1;
+        snapshot.writers = before.as_ref().map(|before| before.writers.clone()).unwrap_or_default();
         if let Some(before) = &before {
-            image.counters = before.counters.clone();
-            image.counters.adopt(&before.stored.limits, &stored.limits);
+            snapshot.counters = before.counters.clone();
+            snapshot.counters.adopt(&before.stored.limits, &stored.limits);
         }
-        image.stored = stored;
+        snapshot.stored = stored;
         if shard == 0 {
-            image.ttl = if shards == 1 { after.ttl } else { None };
+            snapshot.ttl = if shards == 1 { after.ttl } else { None };
             if before.is_some() {
-                count(&mut image, after);
-                absorb(&mut image, images.get(shards as usize..).unwrap_or_default());
+                count(&mut snapshot, after);
+                absorb(&mut snapshot, snapshots.get(shards as usize..).unwrap_or_default());
             }
         } else if before.is_none() {
             // What the whole counts is counted at its first item.
-            image.counters = UsageCounters::of(&image.stored.limits);
+            snapshot.counters = UsageCounters::of(&snapshot.stored.limits);
         }
-        drafts.push(draft_of(before, Some(image), draft));
+        drafts.push(draft_of(before, Some(snapshot), draft));
     }
-    for gone in images.get(shards as usize..).unwrap_or_default().iter().flatten() {
+    for gone in snapshots.get(shards as usize..).unwrap_or_default().iter().flatten() {
         drafts.push(draft_of(Some(gone.clone()), None, draft));
     }
     drafts
@@ -147,20 +154,20 @@ fn draft_of(before: Option<ItemSnapshot>, after: Option<ItemSnapshot>, whole: &I
 }
 
 /// Adds what was counted of the whole.
-fn count(image: &mut ItemSnapshot, whole: &ItemSnapshot) {
-    let limits = image.stored.limits.clone();
+fn count(snapshot: &mut ItemSnapshot, whole: &ItemSnapshot) {
+    let limits = snapshot.stored.limits.clone();
     for (hour, aside) in whole.counters.unwritten(&whole.stored.limits) {
-        image.counters.open_hour(&limits, hour);
-        image.counters.events.total += i128::from(aside.events);
-        aside.amounts.iter().for_each(|(name, amount)| image.counters.add(&limits, name, *amount));
+        snapshot.counters.open_hour(&limits, hour);
+        snapshot.counters.events.total += i128::from(aside.events);
+        aside.amounts.iter().for_each(|(name, amount)| snapshot.counters.add(&limits, name, *amount));
     }
 }
 
 /// Takes over what items that are deleted have counted.
-fn absorb(image: &mut ItemSnapshot, gone: &[Option<ItemSnapshot>]) {
+fn absorb(snapshot: &mut ItemSnapshot, gone: &[Option<ItemSnapshot>]) {
     for other in gone.iter().flatten() {
         for (hour, aside) in other.counters.unwritten(&other.stored.limits) {
-            let sum = image.counters.aside.entry(hour).or_default();
+            let sum = snapshot.counters.aside.entry(hour).or_default();
             sum.events += aside.events;
             for (name, amount) in aside.amounts {
                 *sum.amounts.entry(name).or_default() += amount;
@@ -191,12 +198,13 @@ mod tests {
             stored.bucket.take(&limits, now, &Take::of(&costs)).expect("it fits");
             for shards in [1, 2, 4, 8, 16, 32] {
                 let parts = shared_out(&stored, &limits, shards).expect("they are meters");
-                let image = |(shard, stored): (usize, StoredBucket)| {
-                    let image = ItemSnapshot::fresh(&limits, shard as u32, shards).expect("it is a part");
-                    Some(ItemSnapshot { stored, ..image })
+                let snapshot = |(shard, stored): (usize, StoredBucket)| {
+                    let snapshot = ItemSnapshot::fresh(&limits, shard as u32, shards).expect("it is a part");
+                    Some(ItemSnapshot { stored, ..snapshot })
                 };
-                let images: Vec<Option<ItemSnapshot>> = parts.into_iter().enumerate().map(image).collect();
-                let whole = merged(&images, now, now).expect("there are some");
+                let snapshots: Vec<Option<ItemSnapshot>> =
+                    parts.into_iter().enumerate().map(snapshot).collect();
+                let whole = merged(&snapshots, now, now).expect("there are some");
                 let left = |stored: &StoredBucket| {
                     let statuses = stored.bucket.peek(&stored.limits, now);
                     statuses.iter().map(tollgate_core::Status::available).collect::<Vec<_>>()
@@ -209,8 +217,8 @@ mod tests {
     #[test]
     fn items_that_are_missing_are_full() {
         let limits = Limits::new([Limit::per_minute("rpm", 1_000)]).expect("it is valid");
-        let images = vec![ItemSnapshot::fresh(&limits, 0, 4), None, None, None];
-        let whole = merged(&images, Tick::ZERO, Tick::from_secs(5)).expect("there is one");
+        let snapshots = vec![ItemSnapshot::fresh(&limits, 0, 4), None, None, None];
+        let whole = merged(&snapshots, Tick::ZERO, Tick::from_secs(5)).expect("there is one");
         assert_eq!(whole.stored.bucket.peek(&limits, Tick::from_secs(5))[0].available(), 1_000);
     }
 }

@@ -38,10 +38,10 @@ impl Buckets {
         let firsts: Vec<Address> =
             items.into_iter().filter(|(_, shard)| *shard == 0).map(|(address, _)| address).collect();
         let mut statuses = Vec::new();
-        for (address, image) in firsts.iter().zip(self.reader.merged_buckets(&firsts).await?) {
+        for (address, snapshot) in firsts.iter().zip(self.reader.merged_buckets(&firsts).await?) {
             let now = self.service.clock.now();
-            if let (Some((entity, resource)), Some(image)) = (address.key.pair(), image) {
-                let limits = image.stored.bucket.peek(&image.stored.limits, now);
+            if let (Some((entity, resource)), Some(snapshot)) = (address.key.pair(), snapshot) {
+                let limits = snapshot.stored.bucket.peek(&snapshot.stored.limits, now);
                 statuses.push(BucketStatus { entity: entity.into(), resource: resource.into(), limits });
             }
         }

@@ -71,8 +71,8 @@ impl ItemWriter {
     }
 
     /// Returns the number of the last write of this process to an item.
-    pub(super) fn last_write(&self, image: &ItemSnapshot) -> Option<u64> {
-        image.writers.get(&self.writer).copied()
+    pub(super) fn last_write(&self, snapshot: &ItemSnapshot) -> Option<u64> {
+        snapshot.writers.get(&self.writer).copied()
     }
 
     /// Makes the item what the draft has it to be.
@@ -92,12 +92,12 @@ impl ItemWriter {
             match self.service.try_once(self.update(address, before.shard, &expression).send()).await {
                 Ok(updated) => {
                     let attributes = updated.attributes.unwrap_or_default();
-                    let image = parse_item(address, &attributes).map_err(GivenUp::NotMade)?;
-                    return Ok(WriteResult::Made(Box::new(image)));
+                    let snapshot = parse_item(address, &attributes).map_err(GivenUp::NotMade)?;
+                    return Ok(WriteResult::Made(Box::new(snapshot)));
                 }
-                Err(CallFailure::Trouble(trouble, _)) => {
-                    is_unknown |= trouble.may_be_applied();
-                    let paused = self.service.pause(attempts, trouble).await;
+                Err(CallFailure::Service(error, _)) => {
+                    is_unknown |= error.may_be_applied();
+                    let paused = self.service.pause(attempts, error).await;
                     paused.map_err(|failure| given_up(is_unknown, &stamp, failure))?;
                 }
                 Err(CallFailure::Condition(old)) => {
@@ -144,9 +144,9 @@ impl ItemWriter {
             let write = self.service.client.transact_write_items().client_request_token(&token);
             match self.service.try_once(write.set_transact_items(Some(items.clone())).send()).await {
                 Ok(_) => return Ok(TransactResult::Made),
-                Err(CallFailure::Trouble(trouble, _)) => {
-                    is_unknown |= trouble.may_be_applied();
-                    let paused = self.service.pause(attempts, trouble).await;
+                Err(CallFailure::Service(error, _)) => {
+                    is_unknown |= error.may_be_applied();
+                    let paused = self.service.pause(attempts, error).await;
                     paused.map_err(|failure| given_up(is_unknown, stamp, failure))?;
                 }
                 Err(CallFailure::Canceled(reasons)) => return Ok(TransactResult::Canceled(reasons)),
@@ -225,10 +225,10 @@ pub(super) fn closed_key(namespace: &str) -> Attributes {
 
 /// Returns the item as it is after a write that returns nothing.
 pub(super) fn predicted(draft: &ItemDraft, stamp: &WriteStamp<'_>) -> ItemSnapshot {
-    let mut image = draft.after.clone().expect("what is written is there");
-    image.revision = draft.before.as_ref().map_or(0, |before| before.revision) + 1;
-    image.writers.insert(stamp.writer.into(), stamp.seq);
-    image.written()
+    let mut snapshot = draft.after.clone().expect("what is written is there");
+    snapshot.revision = draft.before.as_ref().map_or(0, |before| before.revision) + 1;
+    snapshot.writers.insert(stamp.writer.into(), stamp.seq);
+    snapshot.written()
 }
 
 fn missed(
@@ -237,10 +237,10 @@ fn missed(
     stamp: &WriteStamp<'_>,
 ) -> Result<WriteResult, StoreError> {
     let Some(old) = old else { return Ok(WriteResult::Missed(None)) };
-    let image = Box::new(parse_item(address, &old)?);
+    let snapshot = Box::new(parse_item(address, &old)?);
     // An earlier attempt of the same write was made, and its answer lost.
-    let was_made = stamp.is_of(&image);
-    Ok(if was_made { WriteResult::Made(image) } else { WriteResult::Missed(Some(image)) })
+    let was_made = stamp.is_of(&snapshot);
+    Ok(if was_made { WriteResult::Made(snapshot) } else { WriteResult::Missed(Some(snapshot)) })
 }
 
 fn given_up(is_unknown: bool, stamp: &WriteStamp<'_>, failure: CallFailure) -> GivenUp {

@@ -80,12 +80,12 @@ impl ItemSnapshot {
 
     /// Returns one of `shards` parts of a bucket, with nothing in it yet.
     pub(crate) fn empty(of: &ItemSnapshot, shard: u32, shards: u32, now: Tick) -> Option<ItemSnapshot> {
-        let mut image = ItemSnapshot::fresh(&of.whole, shard, shards)?;
-        let parts = image.stored.limits.iter().map(|_| Part::Credit { millis: 0, rest: 0 });
+        let mut snapshot = ItemSnapshot::fresh(&of.whole, shard, shards)?;
+        let parts = snapshot.stored.limits.iter().map(|_| Part::Credit { millis: 0, rest: 0 });
         let parts: Vec<Part> = parts.collect();
-        image.stored.bucket = Bucket::of_parts(&image.stored.limits, now, &parts).ok()?;
-        image.stored.version = of.stored.version;
-        Some(image)
+        snapshot.stored.bucket = Bucket::of_parts(&snapshot.stored.limits, now, &parts).ok()?;
+        snapshot.stored.version = of.stored.version;
+        Some(snapshot)
     }
 
     pub(crate) fn read(attributes: &Attributes) -> Result<ItemSnapshot, BadItem> {

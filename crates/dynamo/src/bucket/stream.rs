@@ -48,15 +48,15 @@ impl Seen {
         let partition = read_text(attributes.get("PK")).unwrap_or_default();
         let (address, shard) =
             Address::parse(partition).ok_or_else(|| BadItem(format!("{partition:?} is no bucket")))?;
-        let image = ItemSnapshot::read(attributes)?;
-        let unwritten = image.counters.unwritten(&image.stored.limits);
-        Ok(Seen { address, shard, shards: image.shards, revision: image.revision, unwritten })
+        let snapshot = ItemSnapshot::read(attributes)?;
+        let unwritten = snapshot.counters.unwritten(&snapshot.stored.limits);
+        Ok(Seen { address, shard, shards: snapshot.shards, revision: snapshot.revision, unwritten })
     }
 }
 
 /// Writes down the remaining usage of an item that is gone, once for each delivery of its end, unless its namespace is gone,
 /// too. A mark that it is done is part of the same transaction.
-pub(super) async fn write_remains(
+pub(super) async fn write_expired_usage(
     writer: &ItemWriter,
     seen: &Seen,
     delivery: &str,

@@ -67,7 +67,8 @@ impl TransactionExecutor {
                 return Ok(None);
             }
             let now = self.items.now();
-            let drafts = items.iter().map(|item| ItemDraft::new(item.state.image(), item.queue.last(), now));
+            let drafts =
+                items.iter().map(|item| ItemDraft::new(item.state.snapshot(), item.queue.last(), now));
             let mut drafts: Vec<ItemDraft> = drafts.collect();
             if let Some(stale) = txn.stale(&drafts) {
                 return Ok(Some(TxnOutcome::Stale(stale)));
@@ -102,8 +103,8 @@ impl TransactionExecutor {
 
     /// Returns whether a bucket is in several items, or will be once it is made.
     fn is_split(&self, item: &LockedItem<'_>) -> bool {
-        match item.state.image() {
-            Some(image) => image.shards > 1,
+        match item.state.snapshot() {
+            Some(snapshot) => snapshot.shards > 1,
             None => self.items.writer.settings.shards_min > 1,
         }
     }
@@ -137,10 +138,10 @@ impl TransactionExecutor {
             return Ok(false);
         }
         let keys: Vec<(&Address, u32)> = unknown.iter().map(|index| (items[*index].address, 0)).collect();
-        let images = read_items(self.items.service(), &keys).await?;
+        let snapshots = read_items(self.items.service(), &keys).await?;
         let (now, is_all) = (self.items.now(), unknown.len() == items.len());
-        for (index, image) in unknown.into_iter().zip(images) {
-            items[index].state.update(image, now);
+        for (index, snapshot) in unknown.into_iter().zip(snapshots) {
+            items[index].state.update(snapshot, now);
         }
         Ok(is_all)
     }
@@ -163,8 +164,10 @@ impl TransactionExecutor {
                 continue;
             }
             match self.items.writer.send(item.address, draft, attempts).await {
-                Ok(WriteResult::Made(image)) => item.state.update(Some(*image), draft.now),
-                Ok(WriteResult::Missed(image)) => item.state.update(image.map(|image| *image), draft.now),
+                Ok(WriteResult::Made(snapshot)) => item.state.update(Some(*snapshot), draft.now),
+                Ok(WriteResult::Missed(snapshot)) => {
+                    item.state.update(snapshot.map(|snapshot| *snapshot), draft.now)
+                }
                 Err(given_up) => {
                     item.state.forget();
                     return Err(given_up.error().into());
@@ -250,10 +253,10 @@ impl TransactionExecutor {
                 continue;
             };
             let item = &mut items[*index];
-            let image = old.map(|old| parse_item(item.address, &old)).transpose()?;
+            let snapshot = old.map(|old| parse_item(item.address, &old)).transpose()?;
             // An earlier attempt of the same transaction was made, and its answer lost.
-            was_made |= image.as_ref().is_some_and(|image| stamp.is_of(image));
-            item.state.update(image, self.items.now());
+            was_made |= snapshot.as_ref().is_some_and(|snapshot| stamp.is_of(snapshot));
+            item.state.update(snapshot, self.items.now());
             has_missed = true;
         }
         match failed {

@@ -73,7 +73,7 @@ impl UsageReader {
             let Some((entity, resource)) = address.key.pair().filter(|_| !items.is_empty()) else { continue };
             let mut hours = unwritten_hours(items);
             hours.remove(&this_hour);
-            if items.iter().flatten().any(|image| image.counters.counts_for(this_hour)) {
+            if items.iter().flatten().any(|snapshot| snapshot.counters.counts_for(this_hour)) {
                 counting.push((found.len(), address.clone(), items.clone()));
                 keys.push(usage_key(&address.space(), entity, resource, Window::Hour, &iso(this_hour)));
             }
@@ -84,8 +84,8 @@ impl UsageReader {
                 resource: resource.into(),
                 hour: None,
                 others: hours.into_iter().collect(),
-                in_use: limits.map_or(0, |image| {
-                    Activity::in_use(&image.stored.bucket.peek(&image.stored.limits, now))
+                in_use: limits.map_or(0, |snapshot| {
+                    Activity::in_use(&snapshot.stored.bucket.peek(&snapshot.stored.limits, now))
                 }),
             });
         }
@@ -158,8 +158,8 @@ impl UsageReader {
         items: &[Option<ItemSnapshot>],
     ) -> Option<Item> {
         let retention = &self.submitter.items.writer.settings.usage_retention;
-        let images = items.iter().flatten();
-        let unwritten = images.flat_map(|image| image.counters.unwritten(&image.stored.limits));
+        let snapshots = items.iter().flatten();
+        let unwritten = snapshots.flat_map(|snapshot| snapshot.counters.unwritten(&snapshot.stored.limits));
         let sums = unwritten.filter_map(|(hour, aside)| aside.sums(hour));
         sums.fold(record, |there, sums| sums.added_to(key, there, retention))
     }
@@ -167,8 +167,8 @@ impl UsageReader {
 
 /// Returns the hours with usage that is in no record yet.
 fn unwritten_hours(items: &[Option<ItemSnapshot>]) -> BTreeSet<Tick> {
-    let images = items.iter().flatten();
-    let hours = images.flat_map(|image| image.counters.unwritten(&image.stored.limits));
+    let snapshots = items.iter().flatten();
+    let hours = snapshots.flat_map(|snapshot| snapshot.counters.unwritten(&snapshot.stored.limits));
     hours.filter_map(|(hour, aside)| Some(aside.sums(hour)?.starts())).collect()
 }
 

@@ -49,21 +49,21 @@ impl UsageWriter {
         let mut state = queue.state.lock().await;
         items.resolve_unknown(address, &queue, &mut state).await?;
         items.read(address, &queue, &mut state).await?;
-        if let Some(image) = state.image() {
-            items.shards.set_shards(address, image.shards);
+        if let Some(snapshot) = state.snapshot() {
+            items.shards.set_shards(address, snapshot.shards);
         }
         let mut attempts = Attempts::start();
-        while let Some(image) = state.image() {
-            let unwritten = image.counters.unwritten(&image.stored.limits);
+        while let Some(snapshot) = state.snapshot() {
+            let unwritten = snapshot.counters.unwritten(&snapshot.stored.limits);
             let Some((hour, aside)) = unwritten.into_iter().next() else { return Ok(()) };
             let retention = &items.writer.settings.usage_retention;
             let writes =
                 aside.sums(hour).map(|sums| sums.writes(&address.space(), entity, resource, retention));
             let now = items.now();
-            match write_hour(&items.writer, address, image, hour, &writes.unwrap_or_default()).await? {
-                Ok(image) => state.update(Some(image), now),
-                Err(image) => {
-                    state.update(image, now);
+            match write_hour(&items.writer, address, snapshot, hour, &writes.unwrap_or_default()).await? {
+                Ok(snapshot) => state.update(Some(snapshot), now),
+                Err(snapshot) => {
+                    state.update(snapshot, now);
                     if items.service().pause_after_miss(&mut attempts).await? {
                         items.read(address, &queue, &mut state).await?;
                     }
@@ -78,25 +78,25 @@ impl UsageWriter {
 async fn write_hour(
     writer: &ItemWriter,
     address: &Address,
-    image: &ItemSnapshot,
+    snapshot: &ItemSnapshot,
     hour: u32,
     writes: &[Write],
 ) -> Result<Result<ItemSnapshot, Option<ItemSnapshot>>, StoreError> {
     let now = writer.service.clock.now();
     let stamp = writer.next_stamp(now);
-    let (mut expression, mut after) = written(image, hour);
-    write::add_stamp(&mut expression, Some(image), &stamp);
+    let (mut expression, mut after) = written(snapshot, hour);
+    write::add_stamp(&mut expression, Some(snapshot), &stamp);
     after.writers.insert(stamp.writer.into(), stamp.seq);
-    let mut items = vec![writer.update_item(address, image.shard, &expression)];
+    let mut items = vec![writer.update_item(address, snapshot.shard, &expression)];
     items.extend(records::transact_items(&writer.service, writes, now)?);
     match writer.service.transact(items).await {
         Ok(()) => Ok(Ok(after)),
         Err(CallFailure::Canceled(reasons)) => match reasons.into_iter().next() {
             Some(CancelReason::Condition(old)) => {
-                let image = old.map(|old| parse_item(address, &old)).transpose()?;
+                let snapshot = old.map(|old| parse_item(address, &old)).transpose()?;
                 // An earlier attempt was made, and its answer lost.
-                Ok(match image {
-                    Some(image) if stamp.is_of(&image) => Ok(image),
+                Ok(match snapshot {
+                    Some(snapshot) if stamp.is_of(&snapshot) => Ok(snapshot),
                     other => Err(other),
                 })
             }
@@ -133,10 +133,10 @@ pub(super) async fn correct_usage(
 }
 
 /// Returns the update that marks one hour as written down, whatever else was used meanwhile, and the item after it.
-fn written(image: &ItemSnapshot, hour: u32) -> (Expression, ItemSnapshot) {
-    let mut after = image.clone();
+fn written(snapshot: &ItemSnapshot, hour: u32) -> (Expression, ItemSnapshot) {
+    let mut after = snapshot.clone();
     let mut expression = Expression::default();
-    let limits = &image.stored.limits;
+    let limits = &snapshot.stored.limits;
     if after.counters.aside.remove(&hour).is_some() {
         let value = |aside: &BTreeMap<u32, UnwrittenHour>| {
             let mut attributes = crate::service::Attributes::new();
@@ -144,13 +144,13 @@ fn written(image: &ItemSnapshot, hour: u32) -> (Expression, ItemSnapshot) {
             counters.write(limits, &mut attributes);
             attributes.remove("pu")
         };
-        expression.require_is("pu", value(&image.counters.aside));
+        expression.require_is("pu", value(&snapshot.counters.aside));
         match value(&after.counters.aside) {
             Some(left) => expression.set("pu", left),
             None => expression.remove("pu"),
         }
     }
-    if image.counters.hour == Some(hour) {
+    if snapshot.counters.hour == Some(hour) {
         expression.require("uh", "=", number(hour));
         let mut write_down = |name: String, count: &mut super::counters::WrittenCount| {
             expression.require(&name, "=", number(count.written));

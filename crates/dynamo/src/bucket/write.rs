@@ -34,8 +34,8 @@ pub(crate) struct WriteStamp<'a> {
 
 impl WriteStamp<'_> {
     /// Returns whether this is the last write of its writer to the item.
-    pub(crate) fn is_of(&self, image: &ItemSnapshot) -> bool {
-        image.writers.get(self.writer) == Some(&self.seq)
+    pub(crate) fn is_of(&self, snapshot: &ItemSnapshot) -> bool {
+        snapshot.writers.get(self.writer) == Some(&self.seq)
     }
 }
 

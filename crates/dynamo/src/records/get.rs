@@ -52,7 +52,7 @@ async fn together(service: &TableService, keys: &[&ItemKey]) -> Result<Vec<Attri
     let get = || service.client.transact_get_items().set_transact_items(Some(gets.clone())).send();
     match service.with_retries(get).await {
         Ok(answer) => Ok(answer.responses.unwrap_or_default().into_iter().filter_map(|it| it.item).collect()),
-        Err(CallFailure::Trouble(ServiceError::Invalid(_), _)) => batch(service, keys, None).await,
+        Err(CallFailure::Service(ServiceError::Invalid(_), _)) => batch(service, keys, None).await,
         Err(failure) => Err(failure),
     }
 }
@@ -111,12 +111,12 @@ async fn read_batch(
             attempts.progress();
         }
         request = rest;
-        service.counts.met(&ServiceError::Unprocessed);
+        service.counts.record(&ServiceError::Unprocessed);
         service.pause(&mut attempts, ServiceError::Unprocessed).await?;
     }
 }
 
 pub(super) fn incomplete(error: aws_sdk_dynamodb::error::BuildError) -> CallFailure {
-    let trouble = ServiceError::Invalid(format!("the request cannot be made: {error}"));
-    CallFailure::Trouble(trouble, std::time::Duration::ZERO)
+    let error = ServiceError::Invalid(format!("the request cannot be made: {error}"));
+    CallFailure::Service(error, std::time::Duration::ZERO)
 }

@@ -19,7 +19,7 @@ const CONFLICT: RetrySchedule = RetrySchedule {
     pauses: RetryPauses::new(Duration::from_millis(5), Duration::from_millis(100)),
 };
 
-/// The pauses while the service is in trouble.
+/// The pauses while the service fails.
 const PAUSES: RetryPauses = RetryPauses::new(Duration::from_millis(20), Duration::from_secs(1));
 
 /// How often a write is made anew because another writer wrote in between.
@@ -34,7 +34,7 @@ const MISS_PAUSES: RetryPauses = RetryPauses::new(Duration::from_millis(8), Dura
 /// How often to attempt a call.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct RetryPolicy {
-    /// How often at most, when the service is in trouble.
+    /// How often at most, when the service fails.
     pub(crate) attempts: u32,
 }
 
@@ -59,11 +59,11 @@ impl Attempts {
     }
 
     /// Returns how long to pause after another attempt that failed like this; `None` if that was the last.
-    pub(super) fn pause(&mut self, trouble: &ServiceError, policy: RetryPolicy) -> Option<Duration> {
-        if !trouble.is_passing() {
+    pub(super) fn pause(&mut self, error: &ServiceError, policy: RetryPolicy) -> Option<Duration> {
+        if !error.is_passing() {
             return None;
         }
-        let (failed, schedule) = match trouble {
+        let (failed, schedule) = match error {
             ServiceError::Conflict | ServiceError::InProgress => (&mut self.conflicts, CONFLICT),
             _ => (&mut self.failures, RetrySchedule { attempts: policy.attempts, pauses: PAUSES }),
         };

@@ -11,7 +11,7 @@ use crate::ServiceError;
 /// use tollgate_dynamo::{DynamoStore, ServiceErrorCounts};
 ///
 /// let store = DynamoStore::builder("limits").build().await?;
-/// let counts: ServiceErrorCounts = store.troubles();
+/// let counts: ServiceErrorCounts = store.error_counts();
 /// println!("{} attempts were throttled, {} calls were retried", counts.throttled, counts.retries);
 /// # Ok(())
 /// # }
@@ -48,8 +48,8 @@ const RETRIES: usize = 8;
 pub(crate) struct ServiceErrorCounters([AtomicU64; KINDS]);
 
 impl ServiceErrorCounters {
-    pub(crate) fn met(&self, trouble: &ServiceError) {
-        let kind = match trouble {
+    pub(crate) fn record(&self, error: &ServiceError) {
+        let kind = match error {
             ServiceError::Throttled => 0,
             ServiceError::Conflict | ServiceError::InProgress => 1,
             ServiceError::Unprocessed => 2,
@@ -66,7 +66,7 @@ impl ServiceErrorCounters {
         self.0[RETRIES].fetch_add(1, Ordering::Relaxed);
     }
 
-    pub(crate) fn troubles(&self) -> ServiceErrorCounts {
+    pub(crate) fn error_counts(&self) -> ServiceErrorCounts {
         let [throttled, conflicts, unprocessed, server, timeouts, lost, skewed, refused, retries] =
             self.0.each_ref().map(|count| count.load(Ordering::Relaxed));
         ServiceErrorCounts {

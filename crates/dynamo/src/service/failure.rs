@@ -18,7 +18,7 @@ pub(crate) type Attributes = HashMap<String, AttributeValue>;
 #[derive(Debug)]
 pub(crate) enum CallFailure {
     /// The call failed, after this long.
-    Trouble(ServiceError, Duration),
+    Service(ServiceError, Duration),
     /// The condition of a single write did not hold. The item as it is, if there is one and it was asked for.
     Condition(Option<Attributes>),
     /// Conditions of a transaction did not hold: what came of each of its items.
@@ -38,7 +38,7 @@ impl CallFailure {
     /// Converts it for a call without conditions.
     pub(crate) fn store_error(self) -> StoreError {
         match self {
-            CallFailure::Trouble(trouble, waited) => trouble.store_error(waited),
+            CallFailure::Service(error, waited) => error.store_error(waited),
             CallFailure::Condition(_) | CallFailure::Canceled(_) => {
                 StoreError::Refused("DynamoDB says that a condition failed where none was".into())
             }
@@ -51,7 +51,7 @@ pub(crate) fn failure<E>(error: SdkError<E, HttpResponse>, table: &str, waited: 
 where
     E: Into<Error> + ProvideErrorMetadata,
 {
-    let trouble = match error {
+    let error = match error {
         SdkError::ServiceError(context) => {
             let status = context.raw().status().as_u16();
             match context.into_err().into() {
@@ -59,7 +59,7 @@ where
                 Error::TransactionCanceledException(canceled) => {
                     match reasons(canceled.cancellation_reasons.unwrap_or_default(), table) {
                         Ok(reasons) => return CallFailure::Canceled(reasons),
-                        Err(trouble) => trouble,
+                        Err(error) => error,
                     }
                 }
                 error => by_code(error.code().unwrap_or_default(), error.message(), status, table),
@@ -73,7 +73,7 @@ where
         SdkError::ConstructionFailure(failure) => construction(&format!("{failure:?}")),
         _ => ServiceError::Other("the SDK failed in a way that this version does not know".into()),
     };
-    CallFailure::Trouble(trouble, waited)
+    CallFailure::Service(error, waited)
 }
 
 /// Returns the error of a reply that a proxy made, or that was cut off.
@@ -189,7 +189,7 @@ fn is_about_time(message: &str) -> bool {
 mod tests {
     use super::*;
 
-    fn trouble(code: &str) -> ServiceError {
+    fn error(code: &str) -> ServiceError {
         by_code(code, Some("the message"), 400, "limits")
     }
 
@@ -203,18 +203,18 @@ mod tests {
             "ProvisionedThroughputExceeded",
         ];
         for code in throttled {
-            assert_eq!(trouble(code), ServiceError::Throttled, "{code}");
+            assert_eq!(error(code), ServiceError::Throttled, "{code}");
         }
         for code in ["TransactionConflictException", "TransactionConflict"] {
-            assert_eq!(trouble(code), ServiceError::Conflict, "{code}");
+            assert_eq!(error(code), ServiceError::Conflict, "{code}");
         }
-        assert_eq!(trouble("TransactionInProgressException"), ServiceError::InProgress);
-        assert_eq!(trouble("ResourceNotFoundException"), ServiceError::NoTable("limits".into()));
-        assert_eq!(trouble("ResourceInUseException"), ServiceError::TableBusy("limits".into()));
-        assert_eq!(trouble("RequestTimeTooSkewed"), ServiceError::Skewed);
-        assert_eq!(trouble("AccessDeniedException"), ServiceError::AccessDenied("the message".into()));
-        assert_eq!(trouble("ValidationException"), ServiceError::Invalid("the message".into()));
-        assert!(!trouble("UnknownOperationException").is_passing());
+        assert_eq!(error("TransactionInProgressException"), ServiceError::InProgress);
+        assert_eq!(error("ResourceNotFoundException"), ServiceError::NoTable("limits".into()));
+        assert_eq!(error("ResourceInUseException"), ServiceError::TableBusy("limits".into()));
+        assert_eq!(error("RequestTimeTooSkewed"), ServiceError::Skewed);
+        assert_eq!(error("AccessDeniedException"), ServiceError::AccessDenied("the message".into()));
+        assert_eq!(error("ValidationException"), ServiceError::Invalid("the message".into()));
+        assert!(!error("UnknownOperationException").is_passing());
         assert_eq!(by_code("InternalServerError", None, 500, "limits"), ServiceError::Server(500));
         assert_eq!(by_code("", None, 503, "limits"), ServiceError::Server(503));
         assert_eq!(by_code("", None, 429, "limits"), ServiceError::Throttled);
@@ -224,9 +224,9 @@ mod tests {
     fn no_secret_of_a_signature_is_passed_on() {
         let message = "The Canonical String should have been 'POST x-amz-security-token:SECRET'";
         for code in ["InvalidSignatureException", "UnrecognizedClientException", "ExpiredTokenException"] {
-            let trouble = by_code(code, Some(message), 400, "limits");
-            assert!(matches!(trouble, ServiceError::AccessDenied(_)), "{trouble}");
-            assert!(!trouble.to_string().contains("SECRET"), "{trouble}");
+            let error = by_code(code, Some(message), 400, "limits");
+            assert!(matches!(error, ServiceError::AccessDenied(_)), "{error}");
+            assert!(!error.to_string().contains("SECRET"), "{error}");
         }
         let expired = "Signature expired: 20260101T000000Z is now earlier than 20260101T000500Z";
         assert_eq!(by_code("InvalidSignatureException", Some(expired), 400, "limits"), ServiceError::Skewed);

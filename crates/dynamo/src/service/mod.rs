@@ -6,6 +6,7 @@ mod counts;
 mod failure;
 
 use std::future::Future;
+use std::pin::Pin;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
@@ -44,20 +45,25 @@ pub(crate) struct TableService {
     pub(crate) workers: Workers,
 }
 
+/// A call of the SDK. Boxed, so that the futures of callers do not contain the deep types of the SDK, beyond the depth that
+/// the compiler allows.
+type SdkCall<'s, T, E> = Pin<Box<dyn Future<Output = Result<T, SdkError<E, HttpResponse>>> + Send + 's>>;
+
 impl TableService {
     /// Makes a call once.
     ///
     /// # Cancel safety
     ///
     /// The call may be made or not.
-    pub(crate) async fn try_once<T, E>(
-        &self,
-        send: impl Future<Output = Result<T, SdkError<E, HttpResponse>>>,
-    ) -> Result<T, CallFailure>
+    pub(crate) fn try_once<'s, T, E>(
+        &'s self,
+        send: impl Future<Output = Result<T, SdkError<E, HttpResponse>>> + Send + 's,
+    ) -> impl Future<Output = Result<T, CallFailure>> + Send + 's
     where
-        E: Into<Error> + ProvideErrorMetadata,
+        T: 's,
+        E: Into<Error> + ProvideErrorMetadata + Send + 's,
     {
-        self.attempt(send, CallTimer::start(), self.timeout).await
+        self.attempt(Box::pin(send), CallTimer::start(), self.timeout)
     }
 
     /// Makes a call, and retries it while the error may pass, until the timeout. Only for calls that may be applied twice:
@@ -68,15 +74,15 @@ impl TableService {
     /// The call may be made or not.
     pub(crate) async fn with_retries<T, E, F>(&self, send: impl Fn() -> F) -> Result<T, CallFailure>
     where
-        F: Future<Output = Result<T, SdkError<E, HttpResponse>>>,
+        F: Future<Output = Result<T, SdkError<E, HttpResponse>>> + Send,
         E: Into<Error> + ProvideErrorMetadata,
     {
         let mut attempts = Attempts::start();
         loop {
             // An answer that is lost must leave time for another attempt.
             let most = self.timeout.saturating_sub(attempts.timer.elapsed()).min(self.timeout / 2);
-            match self.attempt(send(), attempts.timer, most).await {
-                Err(CallFailure::Trouble(trouble, _)) => self.pause(&mut attempts, trouble).await?,
+            match self.attempt(Box::pin(send()), attempts.timer, most).await {
+                Err(CallFailure::Service(error, _)) => self.pause(&mut attempts, error).await?,
                 answer => return answer,
             }
         }
@@ -87,12 +93,12 @@ impl TableService {
     pub(crate) async fn pause(
         &self,
         attempts: &mut Attempts,
-        trouble: ServiceError,
+        error: ServiceError,
     ) -> Result<(), CallFailure> {
         let elapsed = attempts.timer.elapsed();
         let left = self.timeout.saturating_sub(elapsed);
-        let pause = attempts.pause(&trouble, self.retry).filter(|pause| *pause < left);
-        let Some(pause) = pause else { return Err(CallFailure::Trouble(trouble, elapsed)) };
+        let pause = attempts.pause(&error, self.retry).filter(|pause| *pause < left);
+        let Some(pause) = pause else { return Err(CallFailure::Service(error, elapsed)) };
         self.counts.retried();
         tokio::time::sleep(pause).await;
         Ok(())
@@ -120,7 +126,7 @@ impl TableService {
 
     async fn attempt<T, E>(
         &self,
-        send: impl Future<Output = Result<T, SdkError<E, HttpResponse>>>,
+        send: SdkCall<'_, T, E>,
         timer: CallTimer,
         most: Duration,
     ) -> Result<T, CallFailure>
@@ -130,10 +136,10 @@ impl TableService {
         let failure = match tokio::time::timeout(most, send).await {
             Ok(Ok(answer)) => return Ok(answer),
             Ok(Err(error)) => failure::failure(error, &self.table, timer.elapsed()),
-            Err(_) => CallFailure::Trouble(ServiceError::Timeout, timer.elapsed()),
+            Err(_) => CallFailure::Service(ServiceError::Timeout, timer.elapsed()),
         };
-        if let CallFailure::Trouble(trouble, _) = &failure {
-            self.counts.met(trouble);
+        if let CallFailure::Service(error, _) = &failure {
+            self.counts.record(error);
         }
         Err(failure)
     }

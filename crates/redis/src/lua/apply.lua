@@ -35,7 +35,7 @@ else
 end
 
 local outcome, written, keeps = {}, {}, {}
-local due, waiter, is_waiting, claims, places, held, standing
+local due, waiter, is_waiting, claims, places, held, status
 
 if in_turn then
   local rank = ARGV[2 * steps + 3]
@@ -192,7 +192,7 @@ local function work()
         events = events + 1
       end
     end
-    local parts, remarks, bit, need, forever = { false }, 0, 1, t, hour ~= -1
+    local parts, warnings, bit, need, forever = { false }, 0, 1, t, hour ~= -1
     for k = 1, n do
       local kind, a, b, c, below, flags, x, y = un('<dddddddd', numbers, q)
       q = q + 64
@@ -228,7 +228,7 @@ local function work()
           credit = c
         end
         if credit < below * b then
-          remarks = remarks + bit
+          warnings = warnings + bit
         end
         local full = t + (c - credit) / a
         if full > need then
@@ -469,7 +469,7 @@ local function work()
         parts[k + 1] = pk('<d', used)
       end
       if kind ~= 1 and left < below then
-        remarks = remarks + bit
+        warnings = warnings + bit
       end
       local claim = op == 1 and in_turn and places[64 * i + k]
       if claim and claimed(claim, left) > left then
@@ -493,7 +493,7 @@ local function work()
     parts[1] = sub(v, 1, 17) .. pk('<ddddd', hour, was, t, lasts + mark, events)
     parts[n + 2] = text
     written[i], keeps[i] = table.concat(parts), keep
-    outcome[i] = op == 1 and '\1' .. pk('<I8I4', t, remarks) or '\2'
+    outcome[i] = op == 1 and '\1' .. pk('<I8I4', t, warnings) or '\2'
   end
   return true
 end
@@ -552,13 +552,13 @@ if in_turn then
   for i = 1, steps do
     values[i] = marked(i, values[i])
   end
-  standing = pk('<ddd', held and held.step or 0, held and held.place or 0, ahead)
+  status = pk('<ddd', held and held.step or 0, held and held.place or 0, ahead)
 end
 local seen = { now }
 for i = 1, steps do
   seen[i + 1] = values[i] == '' and '?' or values[i] or ''
 end
 if in_turn then
-  seen[steps + 2] = standing
+  seen[steps + 2] = status
 end
 return seen

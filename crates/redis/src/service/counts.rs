@@ -11,7 +11,7 @@ use crate::ServerError;
 /// use tollgate_redis::{RedisStore, ServerErrorCounts};
 ///
 /// let store = RedisStore::builder("redis://127.0.0.1:6379").build().await?;
-/// let counts: ServerErrorCounts = store.troubles();
+/// let counts: ServerErrorCounts = store.error_counts();
 /// println!("{} attempts timed out, {} calls were retried", counts.timeouts, counts.retries);
 /// # Ok(())
 /// # }
@@ -44,8 +44,8 @@ pub(crate) struct ServerErrorCounters {
 }
 
 impl ServerErrorCounters {
-    pub(crate) fn met(&self, trouble: &ServerError) {
-        let count = match trouble {
+    pub(crate) fn record(&self, error: &ServerError) {
+        let count = match error {
             ServerError::NoConnection(..) | ServerError::Lost(_) => &self.connections,
             ServerError::Timeout => &self.timeouts,
             ServerError::Busy(_) | ServerError::Moved(_) | ServerError::Ask(_) => &self.busy,
@@ -59,7 +59,7 @@ impl ServerErrorCounters {
         self.retries.fetch_add(1, Ordering::Relaxed);
     }
 
-    pub(crate) fn troubles(&self) -> ServerErrorCounts {
+    pub(crate) fn error_counts(&self) -> ServerErrorCounts {
         let of = |count: &AtomicU64| count.load(Ordering::Relaxed);
         ServerErrorCounts {
             connections: of(&self.connections),

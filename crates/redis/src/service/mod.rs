@@ -1,9 +1,9 @@
 //! Calls to the server, with retries.
 
-mod answer;
+mod connection;
 mod counts;
-mod link;
 mod meters;
+mod reply;
 mod scripts;
 
 use std::future::Future;
@@ -17,11 +17,11 @@ use crate::ServerError;
 use crate::layout::Layout;
 use crate::time::ServerTime;
 
-pub(crate) use answer::{ScriptAnswer, SeenValues, bulks};
+pub(crate) use connection::RedisConnection;
 use counts::ServerErrorCounters;
 pub use counts::ServerErrorCounts;
-pub(crate) use link::RedisConnection;
 pub(crate) use meters::ScriptClock;
+pub(crate) use reply::{ScriptAnswer, SeenValues, bulks};
 pub(crate) use scripts::{LoadedScript, Scripts};
 
 /// The pauses between attempts, before jitter.
@@ -42,13 +42,13 @@ pub(crate) struct RedisService {
 /// Why a call failed, and after how long.
 #[derive(Debug)]
 pub(crate) struct TimedError {
-    pub(crate) trouble: ServerError,
+    pub(crate) error: ServerError,
     pub(crate) waited: Duration,
 }
 
 impl TimedError {
     pub(crate) fn into_error(self) -> StoreError {
-        self.trouble.into_error(self.waited)
+        self.error.into_error(self.waited)
     }
 }
 
@@ -80,29 +80,29 @@ impl RedisService {
     ) -> Result<Value, TimedError> {
         let (mut round, mut cause) = (0, None);
         loop {
-            let trouble = match self.attempt(timer, command).await {
+            let error = match self.attempt(timer, command).await {
                 Ok(value) => return Ok(value),
                 // A last attempt that is cut short must not hide why those before it failed.
                 Err(ServerError::Timeout) => cause.clone().unwrap_or(ServerError::Timeout),
-                Err(trouble) => trouble,
+                Err(error) => error,
             };
-            if trouble.names_cause() {
-                cause = Some(trouble.clone());
+            if error.names_cause() {
+                cause = Some(error.clone());
             }
-            match (&trouble, script) {
+            match (&error, script) {
                 (ServerError::NoScript, Some(script)) => {
                     // The server was restarted, or is another one. If loading fails, the next round reports that.
                     let _ = self.attempt(timer, &script.load()).await;
                     round += 1;
-                    self.pause(timer, round / 4, trouble).await?;
+                    self.pause(timer, round / 4, error).await?;
                 }
                 (ServerError::Moved(_), _) => {
                     round += 1;
-                    self.pause(timer, round / 4, trouble).await?;
+                    self.pause(timer, round / 4, error).await?;
                 }
                 _ => {
                     round += 1;
-                    self.pause(timer, round, trouble).await?;
+                    self.pause(timer, round, error).await?;
                 }
             }
         }
@@ -112,16 +112,16 @@ impl RedisService {
         // A reply that is lost must leave time for another attempt.
         let most = self.timeout.saturating_sub(timer.elapsed()).min(self.timeout / 2);
         let sent = tokio::time::timeout(most, self.link.send(command)).await;
-        let trouble = match sent {
+        let error = match sent {
             Ok(Ok(value)) => return Ok(value),
-            Ok(Err(trouble)) => trouble,
+            Ok(Err(error)) => error,
             Err(_) => {
                 self.link.give_up();
                 ServerError::Timeout
             }
         };
-        self.counts.met(&trouble);
-        Err(trouble)
+        self.counts.record(&error);
+        Err(error)
     }
 
     /// Pauses after an attempt that failed like this, or returns the error if there is no time for another.
@@ -129,12 +129,12 @@ impl RedisService {
         &self,
         timer: CallTimer,
         round: u32,
-        trouble: ServerError,
+        error: ServerError,
     ) -> Result<(), TimedError> {
         let pause = PAUSES.random_after(round);
         let left = self.timeout.saturating_sub(timer.elapsed());
-        if !trouble.is_passing() || pause >= left {
-            return Err(TimedError { trouble, waited: timer.elapsed() });
+        if !error.is_passing() || pause >= left {
+            return Err(TimedError { error, waited: timer.elapsed() });
         }
         self.counts.retried();
         tokio::time::sleep(pause).await;

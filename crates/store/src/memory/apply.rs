@@ -35,7 +35,7 @@ impl Memory {
         let mut apply = || self.apply_or_leave_nothing(call, writes, &mut afters);
         let applied = match call.id {
             None => apply(),
-            Some(id) => self.recent().once(id, self.clock.now(), apply),
+            Some(id) => self.dedup().once(id, self.clock.now(), apply),
         };
         // From here on no lock is held, neither of a cell nor of the remembered calls.
         self.follow_up(afters);
@@ -52,7 +52,7 @@ impl Memory {
         writes: &[Write],
         afters: &mut Afters,
     ) -> Result<TxnOutcome, RecordsError> {
-        let space = |step: &Step<'_>| self.space(step.place.namespace);
+        let space = |step: &Step<'_>| self.namespace(step.place.namespace);
         let is_new = |step: &&Step<'_>| step.takes().is_some() && space(step).find(step.place.key).is_none();
         let new: Vec<&Step<'_>> = call.steps.iter().filter(is_new).collect();
         let applied = self.apply_to_cells(call, writes, afters);
@@ -77,7 +77,7 @@ impl Memory {
             for index in order {
                 locked[index] = cells[index].as_ref().map(|cell| cell.lock());
             }
-            if locked.iter().flatten().any(|inner| inner.is_gone()) {
+            if locked.iter().flatten().any(|inner| inner.is_removed()) {
                 continue;
             }
             let now = self.clock.now();
@@ -86,7 +86,7 @@ impl Memory {
             // Also if it was denied: the limits it came with may let others pass.
             for (cell, inner) in cells.iter().zip(&mut locked) {
                 if let (Some(cell), Some(inner)) = (cell, inner)
-                    && inner.side.is_some()
+                    && inner.waiting.is_some()
                 {
                     afters.push((Arc::clone(cell), inner.serve(now)));
                 }
@@ -105,7 +105,7 @@ impl Memory {
         if step.creates() {
             return self.cell(&step.place).map(Some);
         }
-        match self.space(step.place.namespace).find(step.place.key) {
+        match self.namespace(step.place.namespace).find(step.place.key) {
             None if step.charges() && self.outlives_cell(step) => self.cell(&step.place).map(Some),
             found => Ok(found),
         }
@@ -118,12 +118,12 @@ impl Memory {
         match (&step.op, key.pair()) {
             (Op::Settle(_), _) => true,
             (Op::SettleExisting(usage), Some((entity, resource)))
-                if self.space(namespace).may_have_dropped(key, usage.at) =>
+                if self.namespace(namespace).may_have_dropped(key, usage.at) =>
             {
                 let records = self.records.lock(self.clock.now());
                 let marks = forgotten_keys(namespace, entity, resource);
                 let mut marks = marks.iter().filter_map(|key| records.get(key));
-                !marks.any(|mark| is_forgotten(&mark, usage.at)) && !self.space(namespace).is_closed()
+                !marks.any(|mark| is_forgotten(&mark, usage.at)) && !self.namespace(namespace).is_closed()
             }
             _ => false,
         }
@@ -133,7 +133,7 @@ impl Memory {
     fn count(&self, steps: &[Step<'_>], cells: &[Option<Arc<BucketCell>>], done: &[StepOutcome], now: Tick) {
         for ((step, cell), done) in steps.iter().zip(cells).zip(done) {
             let BucketRef { namespace, key, limits } = step.place;
-            let space = self.space(namespace);
+            let space = self.namespace(namespace);
             let Some((at, used)) = used_by(step, done, now) else { continue };
             let tally = match cell {
                 Some(cell) => space.tally(cell, limits, now),
@@ -173,7 +173,7 @@ fn apply_locked(
     if !denials.is_empty() {
         for (step, inner) in steps.iter().zip(locked) {
             if let (Some(_), Some(inner)) = (step.takes(), inner) {
-                inner.heed(now, step.place.limits);
+                inner.adopt_denied_limits(now, step.place.limits);
             }
         }
         return Ok(TxnOutcome::Denied(denials));

@@ -11,7 +11,9 @@ impl Memory {
     /// Returns the denial of every take, each evaluated by itself.
     pub(super) fn ask_each(&self, steps: &[Step<'_>]) -> Vec<Denial> {
         let now = self.clock.now();
-        let ask = |(costs, place): (&Costs, &BucketRef<'_>)| match self.space(place.namespace).find(place.key)
+        let ask = |(costs, place): (&Costs, &BucketRef<'_>)| match self
+            .namespace(place.namespace)
+            .find(place.key)
         {
             Some(cell) => denial(&cell.lock(), place.limits, now, costs),
             None => Bucket::fresh(place.limits, Tick::ZERO).denial(place.limits, now, costs),
@@ -50,7 +52,7 @@ fn denial(inner: &LockedBucket, counted_in: &Limits, now: Tick, costs: &Costs) -
         let moved = (!limits.same_layout(counted_in)).then(|| costs.remapped(counted_in, limits));
         let costs = moved.as_ref().unwrap_or(costs);
         let denial = bucket.denial(limits, now, costs);
-        if inner.side.is_none() {
+        if inner.waiting.is_none() {
             return denial;
         }
         denial.not_before(inner.ready_under(limits, bucket, now, costs, Priority::default()))

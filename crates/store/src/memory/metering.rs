@@ -26,7 +26,7 @@ type CellAndTally = (Option<Arc<BucketCell>>, Option<Arc<Tally>>);
 impl NamespaceTable {
     /// Returns the tally of a cell, made if it does not exist; `None` if the bucket was forgotten.
     pub(super) fn tally(&self, cell: &BucketCell, limits: &Limits, at: Tick) -> Option<Arc<Tally>> {
-        self.tally_if(cell.key(), limits, at, || !cell.is_gone())
+        self.tally_if(cell.key(), limits, at, || !cell.is_removed())
     }
 
     /// Returns the tally of a bucket that may have been dropped because it was full; `None` in a closed namespace.

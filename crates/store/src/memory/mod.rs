@@ -38,7 +38,7 @@ pub struct Memory {
     keys_max: usize,
     usage_retention: UsageRetention,
     /// A forked process has its own. A call that its parent remembers is not one of its calls.
-    spaces: PerProcess<Mutex<NamespaceTables>>,
+    namespaces: PerProcess<Mutex<NamespaceTables>>,
     recent: PerProcess<Dedup>,
     records: Arc<RecordTable>,
     holders: AtomicU64,
@@ -82,7 +82,7 @@ impl MemoryBuilder {
             clock,
             keys_max,
             usage_retention,
-            spaces: PerProcess::new(generation().into()),
+            namespaces: PerProcess::new(generation().into()),
             recent: PerProcess::new(generation().into()),
             records: Arc::default(),
             holders: AtomicU64::new(1),
@@ -109,25 +109,25 @@ impl Memory {
 
     /// Returns the namespaces, as this process has them. Those of its parent are copied unless a thread had them
     /// locked.
-    fn spaces(&self) -> &Mutex<NamespaceTables> {
-        self.spaces.get_or(generation().into(), |parent| {
-            Mutex::new(parent.try_lock().map(|spaces| spaces.clone()).unwrap_or_default())
+    fn namespaces(&self) -> &Mutex<NamespaceTables> {
+        self.namespaces.get_or(generation().into(), |parent| {
+            Mutex::new(parent.try_lock().map(|namespaces| namespaces.clone()).unwrap_or_default())
         })
     }
 
-    fn recent(&self) -> &Dedup {
+    fn dedup(&self) -> &Dedup {
         self.recent.get(generation().into())
     }
 
     /// Returns the buckets of a namespace. A caller that keeps them saves a lookup.
-    pub fn space(&self, namespace: &str) -> Arc<NamespaceTable> {
-        let mut spaces = self.spaces().lock();
-        if let Some(space) = spaces.get(namespace) {
+    pub fn namespace(&self, namespace: &str) -> Arc<NamespaceTable> {
+        let mut namespaces = self.namespaces().lock();
+        if let Some(space) = namespaces.get(namespace) {
             return Arc::clone(space);
         }
         let records = Arc::clone(&self.records);
         let space = Arc::new(NamespaceTable::new(namespace, self.keys_max, records, self.usage_retention));
-        spaces.insert(namespace.into(), Arc::clone(&space));
+        namespaces.insert(namespace.into(), Arc::clone(&space));
         space
     }
 
@@ -137,7 +137,7 @@ impl Memory {
     ///
     /// [`StoreError::NamespaceFull`], [`StoreError::NamespaceGone`].
     pub fn cell(&self, place: &BucketRef<'_>) -> Result<Arc<BucketCell>, StoreError> {
-        self.space(place.namespace).cell(place.key, place.limits, self.clock.now())
+        self.namespace(place.namespace).cell(place.key, place.limits, self.clock.now())
     }
 
     /// Follows up for each cell. The caller holds no lock.
@@ -173,7 +173,7 @@ impl NamespaceTable {
                 }
                 let costs = inner.join(now, limits, costs);
                 // Under other limits waiters may pass, and they come first.
-                let after = inner.side.is_some().then(|| Box::new((Arc::clone(cell), inner.serve(now))));
+                let after = inner.waiting.is_some().then(|| Box::new((Arc::clone(cell), inner.serve(now))));
                 (inner.try_take(now, &costs, None, priority), after)
             })
         })?;

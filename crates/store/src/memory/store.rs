@@ -28,13 +28,13 @@ impl Store for Memory {
         }))
     }
 
-    fn ask<'a>(&'a self, steps: &[Step<'a>]) -> Reply<'a, Result<Vec<Denial>, StoreError>> {
+    fn evaluate<'a>(&'a self, steps: &[Step<'a>]) -> Reply<'a, Result<Vec<Denial>, StoreError>> {
         Reply::ready(Ok(self.ask_each(steps)))
     }
 
     fn peek<'a>(&'a self, place: &BucketRef<'a>) -> Reply<'a, Result<Vec<Status>, StoreError>> {
         let now = self.clock.now();
-        let statuses = match self.space(place.namespace).find(place.key) {
+        let statuses = match self.namespace(place.namespace).find(place.key) {
             Some(cell) => under(&cell.lock(), place.limits, now, |bucket, limits| bucket.peek(limits, now)),
             None => Bucket::fresh(place.limits, Tick::ZERO).peek(place.limits, now),
         };
@@ -46,7 +46,7 @@ impl Store for Memory {
         drop(self.apply_once(call, &[]));
     }
 
-    fn hand_over_and_tell(&self, call: &Transaction<'_>, callback: OutcomeCallback) {
+    fn apply_detached_with(&self, call: &Transaction<'_>, callback: OutcomeCallback) {
         if let Ok(applied) = self.apply_once(call, &[]) {
             callback(&applied);
         }
@@ -73,12 +73,12 @@ impl Backend for Memory {
         after: Option<Cursor>,
         limit: usize,
     ) -> Reply<'a, Result<Page<BucketStatus>, StoreError>> {
-        Reply::ready(self.space(namespace).buckets(&self.clock, scope, after.as_ref(), limit))
+        Reply::ready(self.namespace(namespace).buckets(&self.clock, scope, after.as_ref(), limit))
     }
 
     fn forget<'a>(&'a self, namespace: &'a str, scope: Scope<'a>) -> Reply<'a, Result<usize, StoreError>> {
         let mut afters = Afters::new();
-        let forgotten = self.space(namespace).forget(scope, self.clock.now(), &mut afters);
+        let forgotten = self.namespace(namespace).forget(scope, self.clock.now(), &mut afters);
         // A waiter for a forgotten bucket has to be notified.
         let keys: Vec<Key> = afters.iter().map(|(cell, _)| cell.key().clone()).collect();
         self.follow_up(afters);
@@ -87,7 +87,7 @@ impl Backend for Memory {
     }
 
     fn close<'a>(&'a self, namespace: &'a str) -> Reply<'a, Result<(), StoreError>> {
-        self.space(namespace).close();
+        self.namespace(namespace).close();
         Reply::ready(Ok(()))
     }
 
@@ -101,7 +101,7 @@ impl Backend for Memory {
         scope: Scope<'a>,
         after: Option<Cursor>,
     ) -> Reply<'a, Result<Page<Activity>, StoreError>> {
-        Reply::ready(self.space(namespace).activity(&self.clock, scope, after.as_ref()))
+        Reply::ready(self.namespace(namespace).activity(&self.clock, scope, after.as_ref()))
     }
 
     fn usage_at<'a>(&'a self, keys: &'a [ItemKey]) -> Reply<'a, Result<Vec<Option<Item>>, RecordsError>> {
@@ -109,12 +109,12 @@ impl Backend for Memory {
     }
 
     fn write_usage<'a>(&'a self, namespace: &'a str, scope: Scope<'a>) -> Reply<'a, Result<(), StoreError>> {
-        self.space(namespace).write_usage(scope);
+        self.namespace(namespace).write_usage(scope);
         Reply::ready(Ok(()))
     }
 
     fn pin(&self, place: &BucketRef<'_>) -> Option<LocalBucket> {
-        let space = self.space(place.namespace);
+        let space = self.namespace(place.namespace);
         let cell = space.find(place.key)?;
         let tally = space.tally(&cell, place.limits, self.clock.now())?;
         Some(LocalBucket { cell, tally, space })

@@ -50,7 +50,7 @@ impl Tally {
     #[cold]
     fn roll_over(&self, sums: &mut Sums, space: &NamespaceTable, limits: &Limits, at: Tick, caller: Caller) {
         if !sums.adopt(limits, at, caller) {
-            let before = sums.turned(limits, at, caller);
+            let before = sums.roll_over(limits, at, caller);
             space.write_sums(&self.key, &before);
         }
     }
@@ -92,7 +92,7 @@ impl Tally {
     }
 
     /// Forgets what was counted, and counts nothing from now on.
-    pub(super) fn go(&self) {
+    pub(super) fn remove(&self) {
         *self.sums.lock() = None;
     }
 

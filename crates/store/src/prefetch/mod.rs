@@ -59,7 +59,7 @@ pub fn bounds(limits: &Limits, percent: u8) -> Option<Vec<u64>> {
 }
 
 /// Returns what is asked for together with what is taken ahead; `None` if it could never fit.
-pub fn with_ahead(limits: &Limits, costs: &Costs, ahead: &[u64]) -> Option<Costs> {
+pub fn add_prefetch(limits: &Limits, costs: &Costs, ahead: &[u64]) -> Option<Costs> {
     let amounts: Vec<u64> =
         costs.amounts().iter().zip(ahead).map(|(cost, ahead)| cost.saturating_add(*ahead)).collect();
     let demand: Demand =

@@ -10,7 +10,7 @@ use tokio::sync::MutexGuard;
 use tollgate_core::{Costs, Limits, Span, Tick, Usage};
 
 use super::buckets::{PrefetchedBucket, PrefetchedBuckets};
-use super::{Portion, PortionOutcome, PortionSource, Prefetch, PrefetchBuffer, bounds, with_ahead};
+use super::{Portion, PortionOutcome, PortionSource, Prefetch, PrefetchBuffer, add_prefetch, bounds};
 use crate::workers::unique_id;
 use crate::{
     BucketRef, Clock, Key, Op, OwnedTransaction, Scope, Step, StepOutcome, StoreError, Taken, Transaction,
@@ -39,7 +39,7 @@ use crate::{
 ///     }
 ///
 ///     async fn take_portion(&self, portion: &Portion) -> PortionOutcome {
-///         let taken = StepOutcome::Taken(Taken { at: self.now(), remarks: 0 });
+///         let taken = StepOutcome::Taken(Taken { at: self.now(), warnings: 0 });
 ///         PortionOutcome::Taken(portion.call.steps().map(|_| taken).collect())
 ///     }
 ///
@@ -285,7 +285,7 @@ async fn take<S: PortionSource>(
     if parts.iter().zip(&buffers).all(|(part, buffer)| buffer.has(part.bucket.limits, part.costs)) {
         let taken = parts.iter().zip(&mut buffers).map(|(part, buffer)| {
             buffer.take(part.bucket.limits, part.costs, now);
-            StepOutcome::Taken(Taken { at: buffer.filled(), remarks: 0 })
+            StepOutcome::Taken(Taken { at: buffer.filled(), warnings: 0 })
         });
         return Ok(Some(taken.collect()));
     }
@@ -299,7 +299,7 @@ async fn take<S: PortionSource>(
         }
         let ahead = buffer.ahead(part.costs, &part.bounds, now);
         let is_full = ahead.iter().zip(part.costs.amounts()).all(|(ahead, cost)| *ahead > 0 || *cost == 0);
-        let total = with_ahead(part.bucket.limits, part.costs, &ahead);
+        let total = add_prefetch(part.bucket.limits, part.costs, &ahead);
         let Some(total) = total.filter(|_| is_full || S::TAKES_PARTIAL) else { return Ok(None) };
         wanted.push((total, ahead));
     }
@@ -387,7 +387,7 @@ fn settlement<'s>(step: &'s Step<'_>) -> Option<(&'s Costs, &'s [u64])> {
 /// Returns the call that gives back so much of a bucket's limits; `None` if they have changed so that it cannot be.
 pub fn giving_back(bucket: &BucketRef<'_>, held: &[u64], now: Tick) -> Option<OwnedTransaction> {
     let limits = bucket.limits;
-    let reserved = with_ahead(limits, &Costs::none(limits.len()), held)?;
+    let reserved = add_prefetch(limits, &Costs::none(limits.len()), held)?;
     let used = vec![0; limits.len()];
     let usage = Usage { at: now, reserved: &reserved, used: &used, holder: None };
     let steps = [Step { place: *bucket, op: Op::SettleExisting(usage) }];

@@ -154,7 +154,7 @@ impl Sums {
     /// Goes on under limits that it cannot [adopt](Sums::adopt), in another hour or for other callers, and answers what has
     /// to be written down of before. Within the hour the number of takes goes along, so that it stays that of the whole hour.
     #[must_use]
-    pub fn turned(&mut self, limits: &Limits, at: Tick, caller: Caller) -> Sums {
+    pub fn roll_over(&mut self, limits: &Limits, at: Tick, caller: Caller) -> Sums {
         let mut before = std::mem::replace(self, Sums::new(limits, at, caller));
         if before.is_open(at, caller) {
             std::mem::swap(&mut self.events, &mut before.events);
@@ -207,7 +207,7 @@ impl Sums {
     }
 
     /// Adds so many takes and what they used, which is counted in their limits.
-    pub fn add_told(&mut self, events: i64, amounts: &[i64]) {
+    pub fn add_reported(&mut self, events: i64, amounts: &[i64]) {
         let sum = i64::from(self.events).saturating_add(events);
         self.events = sum.clamp(0, i64::from(u32::MAX)) as u32;
         self.add(amounts.iter().copied());

@@ -14,7 +14,7 @@ pub enum Used<'a> {
     /// It was settled.
     Settled(&'a Usage<'a>),
     /// It is as a process says that kept count: whose calls, so many takes, and what was used of each limit.
-    Told(Caller, i64, &'a [i64]),
+    Reported(Caller, i64, &'a [i64]),
 }
 
 impl Used<'_> {
@@ -31,7 +31,7 @@ impl Used<'_> {
         let caller = self.caller();
         let sums = usage.get_or_insert_with(|| Sums::new(place.limits, at, caller));
         if !sums.covers(place.limits, at, caller) && !sums.adopt(place.limits, at, caller) {
-            writes.extend(sums.turned(place.limits, at, caller).writes_at(place, kept));
+            writes.extend(sums.roll_over(place.limits, at, caller).writes_at(place, kept));
         }
         self.add(sums);
     }
@@ -41,7 +41,7 @@ impl Used<'_> {
         match self {
             Used::Taken(costs) => Caller::of(costs),
             Used::Settled(usage) => Caller::of(usage.reserved),
-            Used::Told(caller, ..) => *caller,
+            Used::Reported(caller, ..) => *caller,
         }
     }
 
@@ -50,7 +50,7 @@ impl Used<'_> {
         match self {
             Used::Taken(costs) => sums.add_take(costs),
             Used::Settled(usage) => sums.add_settlement(usage),
-            Used::Told(_, events, amounts) => sums.add_told(*events, amounts),
+            Used::Reported(_, events, amounts) => sums.add_reported(*events, amounts),
         }
     }
 }

@@ -57,7 +57,7 @@ impl Faulty {
                 self.deny_first(&call, applied)
             }
             TxnOutcome::Done(done) if self.has(Fault::RemarksNothing) => {
-                TxnOutcome::Done(done.into_iter().map(without_remarks).collect())
+                TxnOutcome::Done(done.into_iter().map(without_warnings).collect())
             }
             applied => applied,
         })
@@ -65,7 +65,7 @@ impl Faulty {
 
     /// What a store says that looks whether a take fits before it looks at versions.
     fn deny_first(&self, call: &Transaction<'_>, stale: TxnOutcome) -> TxnOutcome {
-        let asked = self.memory.ask(call.steps).wait().unwrap_or_default();
+        let asked = self.memory.evaluate(call.steps).wait().unwrap_or_default();
         let is_denied = asked.iter().any(|denial| denial.ready() != tollgate_core::Ready::Now);
         if is_denied { TxnOutcome::Denied(asked) } else { stale }
     }
@@ -74,11 +74,11 @@ impl Faulty {
         if self.has(Fault::AsksByTaking) {
             return match self.memory.apply(&Transaction { id: None, steps, metered: false }).wait()? {
                 TxnOutcome::Denied(denials) => Ok(denials),
-                _ => self.memory.ask(steps).wait(),
+                _ => self.memory.evaluate(steps).wait(),
             };
         }
         let steps = if self.has(Fault::AsksOnlyTheFirst) { &steps[..steps.len().min(1)] } else { steps };
-        self.memory.ask(steps).wait()
+        self.memory.evaluate(steps).wait()
     }
 }
 
@@ -98,9 +98,9 @@ fn nothing_done(op: &Op<'_>) -> StepOutcome {
     }
 }
 
-fn without_remarks(done: StepOutcome) -> StepOutcome {
+fn without_warnings(done: StepOutcome) -> StepOutcome {
     match done {
-        StepOutcome::Taken(taken) => StepOutcome::Taken(Taken { remarks: 0, ..taken }),
+        StepOutcome::Taken(taken) => StepOutcome::Taken(Taken { warnings: 0, ..taken }),
         done => done,
     }
 }
@@ -125,7 +125,7 @@ impl Store for Faulty {
         Reply::ready(self.memory.peek(&BucketRef { namespace, limits, ..*place }).wait())
     }
 
-    fn ask<'a>(&'a self, steps: &[Step<'a>]) -> Reply<'a, Result<Vec<Denial>, StoreError>> {
+    fn evaluate<'a>(&'a self, steps: &[Step<'a>]) -> Reply<'a, Result<Vec<Denial>, StoreError>> {
         Reply::ready(self.ask_faulty(steps))
     }
 

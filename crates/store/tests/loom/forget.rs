@@ -75,10 +75,10 @@ fn who_has_a_bucket_at_hand_takes_from_it_or_finds_it_gone() {
         let thread = thread::spawn(move || other.memory.forget("shop", BUCKET).wait().unwrap());
         match pin.cell.take_plain(shop.memory.clock(), &shop.one.small().unwrap()) {
             Some(at) => pin.count_take(at, &shop.limits, Caller::Own, shop.one.amounts()),
-            None => assert!(pin.cell.is_gone()),
+            None => assert!(pin.cell.is_removed()),
         }
         assert_eq!(thread.join().unwrap(), 1);
-        assert!(pin.cell.is_gone());
+        assert!(pin.cell.is_removed());
         assert_eq!(shop.used(), 0, "nothing is counted of a bucket that is gone");
     });
 }
@@ -88,7 +88,7 @@ fn who_waits_for_a_bucket_that_is_forgotten_is_told() {
     check(|| {
         let shop = Shop::new(Limit::resource("calls", 1));
         shop.take();
-        let cell = shop.memory.space("shop").find(&shop.key).unwrap();
+        let cell = shop.memory.namespace("shop").find(&shop.key).unwrap();
         let other = Arc::clone(&shop);
         let thread = thread::spawn(move || other.memory.forget("shop", BUCKET).wait().unwrap());
         let waited = block_on(cell.acquire(shop.memory.clock(), WaitRequest::of(shop.one.clone())));

@@ -83,7 +83,7 @@ fn one_key_made_by_many_threads_at_once_is_one_bucket() {
     let (hands, memory) = memory();
     let limits = limits([Limit::per_day("calls", 3)]);
     let one = each(&limits, 1);
-    let (space, clock) = (memory.space("test"), hands.clock());
+    let (space, clock) = (memory.namespace("test"), hands.clock());
     for round in 0..200 {
         let key = ["round".to_string(), round.to_string()];
         let admitted = together(4, |number| {

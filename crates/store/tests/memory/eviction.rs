@@ -45,7 +45,7 @@ impl Twins {
             let peeks = [&self.swept, &self.kept].map(|store| store.peek(&step.place).wait());
             assert_eq!(peeks[0], peeks[1], "{context}: {call:?}");
         }
-        self.forgotten += self.swept.space("test").sweep(self.hands.now() + self.ahead);
+        self.forgotten += self.swept.namespace("test").sweep(self.hands.now() + self.ahead);
         swept
     }
 }
@@ -127,7 +127,7 @@ fn a_bucket_is_forgotten_at_the_tick_it_is_full_and_not_before() {
     for limit in machines() {
         let (hands, memory) = memory();
         let limits = limits([limit]);
-        let (key, space) = (Key::new(&["k"]), memory.space("test"));
+        let (key, space) = (Key::new(&["k"]), memory.namespace("test"));
         let place = place(&key, &limits);
         take(&memory, None, place, &each(&limits, 2)).unwrap();
         let full = memory.peek(&place).wait().unwrap()[0].full();
@@ -152,7 +152,7 @@ fn a_bucket_is_forgotten_at_the_tick_it_is_full_and_not_before() {
 fn debt_is_not_forgotten_before_it_is_repaid() {
     let (hands, memory) = memory();
     let limits = limits([Limit::per_second("tokens", 10)]);
-    let (key, space, ten) = (Key::new(&["k"]), memory.space("test"), each(&limits, 10));
+    let (key, space, ten) = (Key::new(&["k"]), memory.namespace("test"), each(&limits, 10));
     let place = place(&key, &limits);
     take(&memory, None, place, &ten).unwrap();
     let usage = Usage { at: START, reserved: &ten, used: &[40], holder: None };
@@ -168,7 +168,7 @@ fn debt_is_not_forgotten_before_it_is_repaid() {
 fn a_holder_is_not_forgotten_before_its_term_is_over() {
     let (hands, memory) = memory();
     let limits = limits([Limit::resource("slots", 1)]);
-    let (key, space, one) = (Key::new(&["k"]), memory.space("test"), each(&limits, 1));
+    let (key, space, one) = (Key::new(&["k"]), memory.namespace("test"), each(&limits, 1));
     let place = place(&key, &limits);
     hold(&memory, place, &one, LeaseTerm { holder: 1, ttl: Span::from_secs(5) }).unwrap();
     hands.set(START + Span::from_micros(4_999_999));
@@ -183,7 +183,7 @@ fn a_holder_is_not_forgotten_before_its_term_is_over() {
 fn a_clock_that_goes_back_after_a_sweep_mints_nothing() {
     let (hands, memory) = memory();
     let limits = limits([Limit::per_second("calls", 5)]);
-    let (key, space, five) = (Key::new(&["k"]), memory.space("test"), each(&limits, 5));
+    let (key, space, five) = (Key::new(&["k"]), memory.namespace("test"), each(&limits, 5));
     let place = place(&key, &limits);
     assert!(is_taken(&take(&memory, None, place, &five)));
     hands.advance(Span::from_secs(1));
@@ -206,5 +206,5 @@ fn a_denied_call_leaves_no_bucket_behind() {
     let op = || Op::Take { costs: &five, term: None };
     let steps = [&fresh, &full].map(|key| Step { place: place(key, &limits), op: op() });
     assert!(is_denied(&memory.apply(&Transaction { id: None, steps: &steps, metered: false }).wait()));
-    assert_eq!(memory.space("test").len(), 1);
+    assert_eq!(memory.namespace("test").len(), 1);
 }

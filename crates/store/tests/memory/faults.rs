@@ -20,7 +20,7 @@ fn a_lost_call_changes_nothing() {
     let (key, one) = (Key::new(&["k"]), each(&limits, 1));
     let place = place(&key, &limits);
     assert!(matches!(take(&store, None, place, &one), Err(StoreError::Unavailable(..))));
-    assert_eq!((left(store.inner(), place), store.inner().space("test").len()), (10, 0));
+    assert_eq!((left(store.inner(), place), store.inner().namespace("test").len()), (10, 0));
     assert!(is_taken(&take(&store, None, place, &one)));
     assert_eq!(store.calls(), 2);
 }
@@ -99,7 +99,7 @@ fn every_call_of_a_backend_may_fail() {
     let call = Transaction { id: None, steps: &steps, metered: true };
     let lost = [
         store.apply_with(&call, &[]).wait().is_err(),
-        store.ask(&steps).wait().is_err(),
+        store.evaluate(&steps).wait().is_err(),
         store.buckets("test", Scope::All, None, 1).wait().is_err(),
         store.forget("test", Scope::All).wait().is_err(),
         store.close("test").wait().is_err(),
@@ -109,5 +109,5 @@ fn every_call_of_a_backend_may_fail() {
     ];
     assert_eq!((lost, store.calls()), ([true; 8], 8));
     assert!(store.pin(&place(&key, &limits)).is_none(), "what is at hand is out of reach");
-    assert!(store.inner().space("test").is_empty());
+    assert!(store.inner().namespace("test").is_empty());
 }

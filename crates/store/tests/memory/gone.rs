@@ -80,8 +80,13 @@ fn a_waiter_for_a_bucket_that_is_forgotten_asks_again() {
 
 fn try_take(memory: &Memory, clock: &Clock, key: &str) -> Result<bool, StoreError> {
     let limits = limits([Limit::per_day("calls", 10)]);
-    let taken =
-        memory.space("test").try_take(clock, &["user", key], &limits, &each(&limits, 1), Priority::default());
+    let taken = memory.namespace("test").try_take(
+        clock,
+        &["user", key],
+        &limits,
+        &each(&limits, 1),
+        Priority::default(),
+    );
     taken.map(|taken| taken.is_ok())
 }
 
@@ -98,10 +103,10 @@ fn a_closed_namespace_has_no_new_keys_by_any_way_in() {
     let key = Key::new(&["user", "new"]);
     assert_eq!(memory.cell(&place(&key, &limits)).err(), Some(gone.clone()));
     assert!(memory.pin(&place(&key, &limits)).is_none());
-    assert_eq!(memory.space("test").len(), 1);
+    assert_eq!(memory.namespace("test").len(), 1);
     memory.forget("test", Scope::All).wait().unwrap();
     assert_eq!(try_take(&memory, &clock, "there"), Err(gone));
-    assert_eq!(memory.space("test").len(), 0);
+    assert_eq!(memory.namespace("test").len(), 0);
 }
 
 #[test]
@@ -114,13 +119,13 @@ fn nothing_is_made_after_a_namespace_was_closed_however_many_threads_try() {
                 memory.close("test").wait().unwrap();
                 // Keys that were let in before are here to be forgotten, and none comes after.
                 while memory.forget("test", Scope::All).wait() != Ok(0) {}
-                assert_eq!(memory.space("test").len(), 0);
+                assert_eq!(memory.namespace("test").len(), 0);
                 return;
             }
             let mut tries = (0..).map(|number| try_take(&memory, &clock, &format!("{thread}-{number}")));
             assert!(tries.any(|taken| taken == Err(StoreError::NamespaceGone("test".into()))));
         });
-        assert_eq!(memory.space("test").len(), 0);
+        assert_eq!(memory.namespace("test").len(), 0);
     }
 }
 
@@ -134,5 +139,5 @@ fn the_keys_of_other_kinds_are_forgotten_with_all_and_stand_in_no_list() {
     assert_eq!(memory.buckets("test", Scope::All, None, 10).wait().unwrap().items.len(), 1);
     assert_eq!(memory.forget("test", Scope::Entity("one")).wait(), Ok(1));
     assert_eq!(memory.forget("test", Scope::All).wait(), Ok(2));
-    assert!(memory.clock().now() == START && memory.space("test").is_empty());
+    assert!(memory.clock().now() == START && memory.namespace("test").is_empty());
 }

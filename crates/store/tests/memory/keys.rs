@@ -30,7 +30,7 @@ fn a_full_namespace_refuses_new_keys_and_serves_the_old() {
     let error = take(&memory, None, place(&key(10), &limits), &one).unwrap_err();
     assert_eq!(error, StoreError::NamespaceFull { namespace: "test".into(), keys_max: 10 });
     assert!(memory.cell(&place(&key(11), &limits)).is_err());
-    assert_eq!(memory.space("test").len(), 10);
+    assert_eq!(memory.namespace("test").len(), 10);
     assert!(crate::fixture::is_denied(&take(&memory, None, place(&key(3), &limits), &one)));
 }
 
@@ -46,7 +46,7 @@ fn an_idle_key_makes_room_wherever_it_is() {
         hands.advance(Span::from_secs(1));
         let newcomer = take(&memory, None, place(&key(100), &long), &each(&long, 1));
         assert!(is_taken(&newcomer), "round {round}: {newcomer:?}");
-        assert_eq!(memory.space("test").len(), 10);
+        assert_eq!(memory.namespace("test").len(), 10);
         assert!(take(&memory, None, place(&key(101), &long), &each(&long, 1)).is_err());
     }
 }
@@ -64,7 +64,7 @@ fn one_namespace_cannot_push_out_another() {
         let other = BucketRef { namespace: "other", key: &foreign, limits: &limits };
         assert!(is_taken(&take(&memory, None, other, &one)));
     }
-    assert_eq!((memory.space("test").len(), memory.space("other").len()), (10, 10));
+    assert_eq!((memory.namespace("test").len(), memory.namespace("other").len()), (10, 10));
 }
 
 #[test]
@@ -79,7 +79,7 @@ fn a_full_namespace_never_has_more_keys_than_it_may_however_many_threads_ask() {
         tries.filter(|admitted| *admitted).count()
     });
     assert_eq!(admitted.into_iter().sum::<usize>(), 100);
-    assert_eq!(memory.space("test").len(), 100);
+    assert_eq!(memory.namespace("test").len(), 100);
 }
 
 #[test]
@@ -87,7 +87,7 @@ fn a_cell_that_somebody_has_survives_every_sweep() {
     let (hands, memory) = memory();
     let limits = per_second();
     let cell = memory.cell(&place(&key(0), &limits)).unwrap();
-    let space = memory.space("test");
+    let space = memory.namespace("test");
     for _ in 0..10 {
         hands.advance(Span::from_secs(3_600));
         assert_eq!(space.sweep(hands.now()), 0);
@@ -114,7 +114,7 @@ fn a_cooldown_is_not_forgotten() {
     let limits = per_second();
     let until = START + Span::from_secs(60);
     memory.cell(&place(&key(0), &limits)).unwrap().cool_down(&hands.clock(), until);
-    let space = memory.space("test");
+    let space = memory.namespace("test");
     assert_eq!(space.sweep(START), 0);
     hands.set(until);
     assert_eq!(space.sweep(until), 1);
@@ -125,7 +125,7 @@ fn a_hundred_thousand_keys_that_are_full_again_leave_nothing() {
     let (hands, memory) = memory();
     let limits = per_second();
     let one = each(&limits, 1);
-    let (space, clock) = (memory.space("test"), hands.clock());
+    let (space, clock) = (memory.namespace("test"), hands.clock());
     for number in 0..100_000 {
         space
             .try_take(&clock, &["key", &number.to_string()], &limits, &one, Priority::default())
@@ -143,7 +143,7 @@ fn keys_that_come_and_go_stay_few_without_a_sweep() {
     let (hands, memory) = memory();
     let limits = per_second();
     let one = each(&limits, 1);
-    let (space, clock) = (memory.space("test"), hands.clock());
+    let (space, clock) = (memory.namespace("test"), hands.clock());
     for number in 0..100_000 {
         space
             .try_take(&clock, &["key", &number.to_string()], &limits, &one, Priority::default())

@@ -58,9 +58,9 @@ impl Desk {
 fn only_a_bucket_that_is_there_can_be_pinned() {
     let desk = Desk::new();
     assert!(desk.memory.pin(&desk.place()).is_none());
-    assert_eq!(desk.memory.space("test").len(), 0, "and none is made");
+    assert_eq!(desk.memory.namespace("test").len(), 0, "and none is made");
     desk.take().unwrap();
-    assert!(Arc::ptr_eq(&desk.pin().cell, &desk.memory.space("test").find(&desk.key).unwrap()));
+    assert!(Arc::ptr_eq(&desk.pin().cell, &desk.memory.namespace("test").find(&desk.key).unwrap()));
     assert_eq!(*desk.pin().key(), desk.key);
 }
 
@@ -112,9 +112,9 @@ fn nothing_is_taken_from_a_bucket_that_was_forgotten() {
     let desk = Desk::new();
     desk.take().unwrap();
     let (pin, clock, costs) = (desk.pin(), desk.hands.clock(), each(&desk.limits, 1));
-    assert!(!pin.cell.is_gone());
+    assert!(!pin.cell.is_removed());
     assert_eq!(desk.forget(), 1);
-    assert!(pin.cell.is_gone());
+    assert!(pin.cell.is_removed());
     assert!(pin.cell.take_plain(&clock, &costs.small().unwrap()).is_none());
     let denial = pin.cell.try_take(&clock, &costs, None, Priority::default()).unwrap_err();
     assert_eq!(denial.wait(), None, "it never will be");
@@ -124,7 +124,7 @@ fn nothing_is_taken_from_a_bucket_that_was_forgotten() {
         &desk.limits,
         &Usage { at: clock.now(), reserved: &costs, used: &[9, 9], holder: None },
     );
-    assert!(pin.cell.is_gone(), "for good");
+    assert!(pin.cell.is_removed(), "for good");
     desk.take().unwrap();
     assert!(!Arc::ptr_eq(&desk.pin().cell, &pin.cell));
     assert_eq!(desk.memory.peek(&desk.place()).wait().unwrap()[0].available(), 999_999);
@@ -157,7 +157,7 @@ fn a_refund_to_a_bucket_that_was_dropped_because_it_was_full_is_counted() {
     apply(Op::Take { costs: &costs, term: None });
     hands.advance(Span::from_secs(2 * 3_600));
     assert_eq!(
-        memory.space("test").sweep(hands.now()),
+        memory.namespace("test").sweep(hands.now()),
         1,
         "the count of that hour is written down and dropped"
     );
@@ -235,6 +235,6 @@ fn a_take_and_a_forgetting_at_once_leave_a_bucket_or_none_but_no_count_of_nobody
         let left = 1_000_000 - desk.memory.peek(&desk.place()).wait().unwrap()[1].available();
         let counted = desk.used(Window::Hour, desk.hands.now()).unwrap_or(0);
         assert_eq!(left, counted, "{outcomes:?}: what the bucket says is what is counted");
-        assert_eq!(desk.memory.space("test").len(), usize::from(left > 0));
+        assert_eq!(desk.memory.namespace("test").len(), usize::from(left > 0));
     }
 }

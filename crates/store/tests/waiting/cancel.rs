@@ -143,7 +143,7 @@ fn ten_thousand_cancellations_leave_a_queue_of_none_and_a_cell_that_can_be_dropp
     assert_eq!(desk.cell.waiting(), 0);
     drop(waits);
     drop(desk);
-    let space = memory.space("n");
+    let space = memory.namespace("n");
     assert_eq!(space.sweep(START), 0, "what was taken is not forgotten");
     assert_eq!(
         space.sweep(START + Span::from_secs(1)),

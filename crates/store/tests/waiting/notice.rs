@@ -152,7 +152,7 @@ fn limits_raised_by_a_call_to_the_store_let_the_head_pass_at_once() {
     let one = limits.costs(&demand! {}).unwrap();
     let taken = shop
         .memory
-        .space("n")
+        .namespace("n")
         .try_take(&shop.desk.clock, &["k"], &limits, &one, Priority::default())
         .unwrap();
     assert!(taken.is_err(), "the waiter was first");
@@ -172,7 +172,7 @@ fn limits_lowered_by_a_call_to_the_store_tell_a_waiter_who_can_never_pass() {
     let one = limits.costs(&demand! {}).unwrap();
     let taken = shop
         .memory
-        .space("n")
+        .namespace("n")
         .try_take(&shop.desk.clock, &["k"], &limits, &one, Priority::default())
         .unwrap();
     assert!(taken.is_err());

@@ -1,7 +1,7 @@
 //! Who goes first.
 
 use tollgate_core::{Limit, Span, demand};
-use tollgate_store::{PATIENCE, Priority, WaitRequest};
+use tollgate_store::{PRIORITY_OFFSET, Priority, WaitRequest};
 
 use crate::fixture::{Desk, START, Wait};
 
@@ -196,21 +196,21 @@ fn a_newcomer_of_a_higher_priority_may_take_while_lower_ones_wait() {
 
 #[test]
 fn a_lower_priority_is_passed_over_for_its_patience_and_no_longer() {
-    for (priority, patience) in [Priority::Normal, Priority::Batch].into_iter().zip(&PATIENCE[1..]) {
+    for (priority, offset) in [Priority::Normal, Priority::Batch].into_iter().zip(&PRIORITY_OFFSET[1..]) {
         let desk = Desk::with_spent_rate(1);
         let patient = of_priority(&desk, priority);
-        let patience = patience.as_secs();
-        // One comes and one passes each second; those that came within the patience go first.
+        let offset = offset.as_secs();
+        // One comes and one passes each second; those that came within the offset go first.
         let mut queue = Vec::new();
-        for second in 0..=patience + 2 {
+        for second in 0..=offset + 2 {
             desk.turn_to(second * 1_000_000);
-            let late = second > patience;
+            let late = second > offset;
             assert_eq!(patient.woken() == 1, late, "{priority:?} after {second} s");
             queue.push(of_priority(&desk, Priority::Interactive));
         }
         let granted = patient.granted();
-        assert_eq!(granted.waited.unwrap().as_secs(), patience + 1);
+        assert_eq!(granted.waited.unwrap().as_secs(), offset + 1);
         let passed = queue.iter().filter(|wait| wait.woken() == 1).count() as u64;
-        assert_eq!(passed, patience + 1, "everybody else who passed came in time");
+        assert_eq!(passed, offset + 1, "everybody else who passed came in time");
     }
 }

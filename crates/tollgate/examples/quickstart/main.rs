@@ -1,6 +1,6 @@
 //! Threads and tasks share one limit set, and a table shows who is admitted, waits and is refused.
 //!
-//! `cargo run --release --example quickstart`; with `TOLLGATE_EXAMPLE_QUICK=1` it takes less than a second.
+//! `cargo run --release -p tollgate --example quickstart`; with `TOLLGATE_EXAMPLE_QUICK=1` it takes less than a second.
 
 #![allow(clippy::print_stdout, reason = "an example shows what it does")]
 

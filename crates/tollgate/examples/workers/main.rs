@@ -1,7 +1,7 @@
 //! Workers in several processes share one limit set through a store, while processes are killed and started again at
 //! random; a table shows who does what, and in the end the joint history is held against the limits.
 //!
-//! `cargo run --release --example workers -- file:/tmp/workers.db`; without an argument the file is one of its own. With
+//! `cargo run --release -p tollgate --example workers -- file:/tmp/workers.db`; without an argument the file is one of its own. With
 //! `TOLLGATE_EXAMPLE_QUICK=1` it takes a second or two.
 
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "an example shows what it does")]

@@ -8,7 +8,7 @@ mod queued;
 use std::future::Future;
 use std::time::Duration;
 
-use tollgate_core::{Costs, Denial, Limits, Name, Tick};
+use tollgate_core::{Costs, Denial, Limit, Limits, Name, Tick};
 use tollgate_store::{Key, LeaseTerm, Op, QueueFull, Step, StepOutcome, StoreError, TxnOutcome};
 
 use queued::{AfterDenial, QueuedCaller};
@@ -196,7 +196,7 @@ impl<P: Planner> Call<'_, P> {
         let checks_deadline =
             self.caller.has_deadline() && !std::mem::replace(&mut self.has_checked_deadline, true);
         if gives_up || checks_deadline {
-            let alone = self.store.ask(takes).await?;
+            let alone = self.store.evaluate(takes).await?;
             self.planner.observe(&alone);
             // Whatever the waiters ahead wait for: when they are served may not be known yet.
             if self.caller.is_too_late(&alone) {
@@ -244,27 +244,24 @@ pub(crate) fn limits_unsettled() -> StoreError {
 }
 
 impl<P> AdmittedPlan<P> {
-    /// Returns the soft and shadow limits that the call passed, of these steps.
-    pub(crate) fn remarks(&self, takes: &[Takes<'_>]) -> Vec<Name> {
-        let of_step = |(takes, outcome): (&Takes<'_>, &StepOutcome)| {
+    /// Returns the shadow limits that would have denied the call, and the soft limits that it passed, of these steps.
+    pub(crate) fn warnings<'t>(&self, takes: &[Takes<'t>]) -> Vec<&'t Limit> {
+        let of_step = |(takes, outcome): (&Takes<'t>, &StepOutcome)| {
             let StepOutcome::Taken(taken) = outcome else { return Vec::new() };
-            // A cooldown may stand behind the last bit, and has nothing to remark.
+            // A cooldown may stand behind the last bit, and never warns.
             let limits = takes.limits.iter().enumerate().filter(|(_, limit)| !limit.is_cooldown());
-            let remarked = limits.filter(|(index, _)| taken.remarks >> index & 1 == 1);
-            remarked.map(|(_, limit)| limit.name().clone()).collect()
+            limits.filter(|(index, _)| taken.warnings >> index & 1 == 1).map(|(_, limit)| limit).collect()
         };
         takes.iter().zip(&self.outcomes).flat_map(of_step).collect()
     }
 
-    /// Reports that the call was admitted, how long it waited, and what was remarked.
-    pub(crate) fn report(&self, reporter: &Reporter, remarks: &[Name]) {
+    /// Reports that the call was admitted, how long it waited, and the limits that warned.
+    pub(crate) fn report(&self, reporter: &Reporter, warnings: &[&Limit]) {
         if let Some(duration) = self.waited {
             reporter.report_if_watched(&Event::Waited { limit: self.limited_by.as_ref(), duration });
         }
         reporter.report_if_watched(&Event::Allowed);
-        for limit in remarks {
-            reporter.report(&Event::Remarked { limit });
-        }
+        warnings.iter().for_each(|limit| reporter.report_warning(limit));
     }
 }
 

@@ -164,7 +164,7 @@ impl StoredChecker {
         let nothing: Vec<Costs> = parts.iter().map(|part| Costs::none(part.limits.len())).collect();
         let takes = parts.iter().zip(&nothing);
         let takes = takes.map(|(part, costs)| Takes { bucket: &part.key, limits: &part.limits, costs });
-        let denials = self.0.ask(&takes.collect::<Vec<_>>()).await?;
+        let denials = self.0.evaluate(&takes.collect::<Vec<_>>()).await?;
         Ok(denials.iter().flat_map(|denial| denial.statuses().collect::<Vec<_>>()).collect())
     }
 

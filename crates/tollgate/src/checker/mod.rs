@@ -99,7 +99,7 @@ impl Checker {
     pub fn in_memory(memory: &Memory, namespace: &str) -> Checker {
         use tollgate_store::Store as _;
         Checker::at(CheckerBacking::Local(LocalChecker {
-            space: memory.space(namespace),
+            space: memory.namespace(namespace),
             clock: memory.clock().clone(),
         }))
     }

@@ -79,7 +79,7 @@ pub(super) struct StoredGrant {
     pub(super) reservations: Vec<Reservation>,
     pub(super) resources: Vec<Box<str>>,
     pub(super) entity: Box<str>,
-    remarks: Vec<Name>,
+    warnings: Vec<Name>,
     /// Whether it may outlive this process.
     pub(super) is_detached: bool,
     /// The ticket that it was redeemed from.
@@ -106,8 +106,8 @@ fn reserve(
 
 impl StoredGrant {
     fn from(reservations: Vec<Reservation>, resources: Vec<Box<str>>, entity: &str) -> StoredGrant {
-        let (entity, remarks) = (entity.into(), Vec::new());
-        StoredGrant { reservations, resources, entity, remarks, is_detached: false, ticket: None }
+        let (entity, warnings) = (entity.into(), Vec::new());
+        StoredGrant { reservations, resources, entity, warnings, is_detached: false, ticket: None }
     }
 
     pub(super) fn new(
@@ -116,12 +116,12 @@ impl StoredGrant {
         plan: &[PlannedTake],
         outcomes: &[StepOutcome],
         term: Option<LeaseTerm>,
-        remarks: Vec<Name>,
+        warnings: Vec<Name>,
     ) -> StoredGrant {
         let is_detached = request.detached.is_some();
         let reservation = reserve(shared, plan, outcomes, term, is_detached);
         let grant = StoredGrant::from(vec![reservation], request.resources(), request.entity);
-        StoredGrant { remarks, is_detached, ..grant }
+        StoredGrant { warnings, is_detached, ..grant }
     }
 
     /// Makes the grant of what was taken from the buckets of a route, which are all in this process.
@@ -267,9 +267,9 @@ impl<'a> LimiterLease<'a> {
     }
 
     /// Returns the limits in shadow mode that would have denied the call, and the soft limits that it passed.
-    pub fn remarks(&self) -> &[Name] {
+    pub fn warnings(&self) -> &[Name] {
         match &self.grant {
-            LimiterGrant::Stored(stored) => &stored.remarks,
+            LimiterGrant::Stored(stored) => &stored.warnings,
             _ => &[],
         }
     }

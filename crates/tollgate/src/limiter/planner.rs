@@ -90,11 +90,13 @@ impl Limiter {
         planner: &LimiterPlanner<'_>,
         admitted: AdmittedPlan<Vec<PlannedTake>>,
     ) -> LimiterLease<'_> {
-        let remarks = admitted.remarks(&planner.takes(&admitted.plan));
-        admitted.report(&self.0.reporter, &remarks);
+        let takes = planner.takes(&admitted.plan);
+        let warnings = admitted.warnings(&takes);
+        admitted.report(&self.0.reporter, &warnings);
+        let warnings = warnings.into_iter().map(|limit| limit.name().clone()).collect();
         self.0.pin_route(planner.request, &admitted.plan);
         let AdmittedPlan { plan, outcomes, term, waited, .. } = admitted;
-        let stored = StoredGrant::new(&self.0, planner.request, &plan, &outcomes, term, remarks);
+        let stored = StoredGrant::new(&self.0, planner.request, &plan, &outcomes, term, warnings);
         LimiterLease::stored(self, stored, waited)
     }
 }
@@ -134,7 +136,7 @@ impl LimiterShared {
         policy: WaitPolicy,
     ) -> Result<Box<ChainStatus>, StoreError> {
         let takes: Vec<Takes<'_>> = plan.iter().map(PlannedTake::takes).collect();
-        let denials = self.store.ask(&takes).await?.into_iter();
+        let denials = self.store.evaluate(&takes).await?.into_iter();
         let behind = |(planned, denial): (&PlannedTake, Denial)| {
             behind(&*self.store.backend, &self.store.namespace, planned.key(), policy.priority, denial)
         };

@@ -64,7 +64,7 @@ impl Route {
 
     /// Returns whether one of its buckets was deleted.
     pub(crate) fn is_gone(&self) -> bool {
-        self.pins.as_ref().is_some_and(|pins| pins.pins.iter().any(|pin| pin.cell.is_gone()))
+        self.pins.as_ref().is_some_and(|pins| pins.pins.iter().any(|pin| pin.cell.is_removed()))
     }
 
     pub(crate) fn entity(&self) -> &str {

@@ -7,7 +7,7 @@ use std::task::{Context, Poll};
 use tollgate_core::{AsDemand, Costs, Demand};
 use tollgate_store::{BucketCell, Granted, Reply, WaitError, WaitRequest};
 
-use super::{Backing, LimitSet, StoredBacking, Uncommon};
+use super::{Backing, FastPath, LimitSet, StoredBacking};
 use crate::{Acquire, AcquireError, Attempt, Event, Lease, TryAcquire};
 
 /// The future of an [`Acquire`] of a [`LimitSet`].
@@ -88,17 +88,13 @@ impl<'a, D: AsDemand> Acquire<'a, LimitSet, D> {
         // Mostly there is no need to wait. Otherwise the queue looks again, and knows what to do.
         match self.source.try_fast(cell, &self.demand)? {
             Ok((at, taken)) => Ok(Lease::bare(self.source, at, taken)),
-            Err(uncommon) => self.wait_in_queue(cell, uncommon),
+            Err(outcome) => self.wait_in_queue(cell, outcome),
         }
     }
 
     #[cold]
-    fn wait_in_queue(
-        &self,
-        cell: &'a Arc<BucketCell>,
-        uncommon: Uncommon,
-    ) -> Result<Lease<'a>, AcquireError> {
-        let costs = match self.source.finish_slow(&self.demand, uncommon)? {
+    fn wait_in_queue(&self, cell: &'a Arc<BucketCell>, outcome: FastPath) -> Result<Lease<'a>, AcquireError> {
+        let costs = match self.source.finish_slow(&self.demand, outcome)? {
             Ok(lease) => return Ok(lease),
             Err(costs) => costs,
         };

@@ -85,11 +85,11 @@ struct SetShared {
 }
 
 /// A demand that the fast path did not finish.
-enum Uncommon {
+enum FastPath {
     /// Nothing yet.
-    Unasked,
+    Skipped,
     /// It was not taken.
-    Asked(SmallCosts),
+    Denied(SmallCosts),
     /// It was taken, and there is more to be done.
     Taken(Tick, SmallCosts),
 }
@@ -164,19 +164,19 @@ impl LimitSet {
     ) -> Result<Attempt<Lease<'_>>, AcquireError> {
         match self.try_fast(cell, demand)? {
             Ok((at, taken)) => Ok(Attempt::Admitted(Lease::bare(self, at, taken))),
-            Err(uncommon) => self.try_uncommon(cell, demand, priority, uncommon),
+            Err(outcome) => self.try_slow(cell, demand, priority, outcome),
         }
     }
 
     #[cold]
-    fn try_uncommon(
+    fn try_slow(
         &self,
         cell: &Arc<BucketCell>,
         demand: &impl AsDemand,
         priority: Priority,
-        uncommon: Uncommon,
+        outcome: FastPath,
     ) -> Result<Attempt<Lease<'_>>, AcquireError> {
-        let costs = match self.finish_slow(demand, uncommon)? {
+        let costs = match self.finish_slow(demand, outcome)? {
             Ok(lease) => return Ok(Attempt::Admitted(lease)),
             Err(costs) => costs,
         };
@@ -207,17 +207,17 @@ impl LimitSet {
         &self,
         cell: &BucketCell,
         demand: &impl AsDemand,
-    ) -> Result<Result<(Tick, Packed), Uncommon>, DemandError> {
+    ) -> Result<Result<(Tick, Packed), FastPath>, DemandError> {
         let set = &*self.0;
         if set.names.len() > SmallCosts::LIMITS || set.lease_ttl.is_some() {
-            return Ok(Err(Uncommon::Unasked));
+            return Ok(Err(FastPath::Skipped));
         }
         let mut costs = SmallCosts::default();
         set.names.resolve_into(&mut costs, demand, |name| self.skip_unknown(name))?;
-        let Some(at) = cell.take_plain(&set.clock, &costs) else { return Ok(Err(Uncommon::Asked(costs))) };
+        let Some(at) = cell.take_plain(&set.clock, &costs) else { return Ok(Err(FastPath::Denied(costs))) };
         match costs.pack() {
             Some(taken) if !set.reporter.is_watched() => Ok(Ok((at, taken))),
-            _ => Ok(Err(Uncommon::Taken(at, costs))),
+            _ => Ok(Err(FastPath::Taken(at, costs))),
         }
     }
 
@@ -226,13 +226,13 @@ impl LimitSet {
     fn finish_slow(
         &self,
         demand: &impl AsDemand,
-        uncommon: Uncommon,
+        outcome: FastPath,
     ) -> Result<Result<Lease<'_>, Costs>, DemandError> {
         let limits = self.0.names.len();
-        Ok(match uncommon {
-            Uncommon::Unasked => Err(self.costs_of(demand)?),
-            Uncommon::Asked(costs) => Err(costs.to_costs(limits)),
-            Uncommon::Taken(at, costs) => Ok(self.admit(at, &costs.to_costs(limits), None)),
+        Ok(match outcome {
+            FastPath::Skipped => Err(self.costs_of(demand)?),
+            FastPath::Denied(costs) => Err(costs.to_costs(limits)),
+            FastPath::Taken(at, costs) => Ok(self.admit(at, &costs.to_costs(limits), None)),
         })
     }
 

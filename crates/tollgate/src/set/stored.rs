@@ -160,7 +160,7 @@ impl StoredSets {
         for sets in sets.chunks(GETS_MAX) {
             let places: Vec<SetPlace> = sets.iter().map(SetPlace::of).collect();
             let steps: Vec<Step<'_>> = places.iter().map(|place| place.step(&self.namespace)).collect();
-            let asked = self.store.ask(&steps).await?;
+            let asked = self.store.evaluate(&steps).await?;
             stored.extend(sets.iter().zip(asked).map(|(set, asked)| StoredSet::asked(set.name(), &asked)));
         }
         Ok(stored)

@@ -144,8 +144,8 @@ where
     }
 
     async fn submit_held(&mut self, number: usize, input: I) -> Result<(), NumberedResult<T, E>> {
-        let told = Some((Arc::clone(&self.finished), number));
-        match self.pool.submit_as(input, told).await {
+        let on_finished = Some((Arc::clone(&self.finished), number));
+        match self.pool.submit_as(input, on_finished).await {
             Ok(handle) => {
                 self.open.insert(number, handle);
                 Ok(())
@@ -163,8 +163,8 @@ where
                 Some((self.number - 1, input))
             });
             let Some((number, input)) = next else { return };
-            let told = Some((Arc::clone(&self.finished), number));
-            match self.pool.try_submit_as(input, told) {
+            let on_finished = Some((Arc::clone(&self.finished), number));
+            match self.pool.try_submit_as(input, on_finished) {
                 Ok(handle) => drop(self.open.insert(number, handle)),
                 Err(SubmitError::Full(input) | SubmitError::Closed(input)) => {
                     self.held = Some((number, input));

@@ -62,9 +62,9 @@ pub(super) struct ResultSlot<T, E>(Mutex<JoinState<T, E>>);
 struct JoinState<T, E> {
     result: Option<Result<T, JobError<E>>>,
     is_over: bool,
-    asker: Option<Waker>,
-    runner: Option<Waker>,
-    told: Option<(Arc<FinishedJob>, usize)>,
+    result_waker: Option<Waker>,
+    cancel_waker: Option<Waker>,
+    on_finished: Option<(Arc<FinishedJob>, usize)>,
 }
 
 /// Jobs that were finished, by their numbers, in the order they were.
@@ -93,23 +93,25 @@ impl FinishedJob {
 }
 
 impl<T, E> ResultSlot<T, E> {
-    /// A slot for a job; `told` is notified when the job is finished, by a number.
-    pub(super) fn new(told: Option<(Arc<FinishedJob>, usize)>) -> Arc<ResultSlot<T, E>> {
-        let meeting = JoinState { result: None, is_over: false, asker: None, runner: None, told };
-        Arc::new(ResultSlot(Mutex::new(meeting)))
+    /// A slot for a job; `on_finished` is notified when the job is finished, by a number.
+    pub(super) fn new(on_finished: Option<(Arc<FinishedJob>, usize)>) -> Arc<ResultSlot<T, E>> {
+        let state =
+            JoinState { result: None, is_over: false, result_waker: None, cancel_waker: None, on_finished };
+        Arc::new(ResultSlot(Mutex::new(state)))
     }
 
     /// Sets the result, unless one was set before.
     pub(super) fn finish(&self, result: Result<T, JobError<E>>) {
-        let (wakers, _unheard) = {
-            let mut meeting = self.0.lock();
-            if meeting.is_over {
+        let (wakers, _unused_result) = {
+            let mut state = self.0.lock();
+            if state.is_over {
                 ([None, None, None], Some(result))
             } else {
-                meeting.is_over = true;
-                meeting.result = Some(result);
-                let told = meeting.told.take().and_then(|(finished, number)| finished.push(number));
-                ([meeting.asker.take(), meeting.runner.take(), told], None)
+                state.is_over = true;
+                state.result = Some(result);
+                let on_finished =
+                    state.on_finished.take().and_then(|(finished, number)| finished.push(number));
+                ([state.result_waker.take(), state.cancel_waker.take(), on_finished], None)
             }
         };
         wakers.into_iter().flatten().for_each(Waker::wake);
@@ -122,21 +124,21 @@ impl<T, E> ResultSlot<T, E> {
     /// Returns whether the job need not go on; if it must, `waker` is woken once it need not.
     pub(super) fn is_called_off(&self, waker: &Waker) -> bool {
         let _replaced;
-        let mut meeting = self.0.lock();
-        if !meeting.is_over {
-            _replaced = meeting.runner.replace(waker.clone());
+        let mut state = self.0.lock();
+        if !state.is_over {
+            _replaced = state.cancel_waker.replace(waker.clone());
         }
-        meeting.is_over
+        state.is_over
     }
 
     fn poll(&self, context: &mut Context<'_>) -> Poll<Result<T, JobError<E>>> {
         let _replaced;
-        let mut meeting = self.0.lock();
-        match meeting.result.take() {
+        let mut state = self.0.lock();
+        match state.result.take() {
             Some(result) => Poll::Ready(result),
-            None if meeting.is_over => panic!("the result of a job is asked for once"),
+            None if state.is_over => panic!("the result of a job is asked for once"),
             None => {
-                _replaced = meeting.asker.replace(context.waker().clone());
+                _replaced = state.result_waker.replace(context.waker().clone());
                 Poll::Pending
             }
         }

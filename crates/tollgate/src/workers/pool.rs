@@ -20,7 +20,7 @@ use super::worker::Worker;
 use crate::LimitPool;
 
 /// How often a worker may die in a row, with no job done in between, before its queue is closed.
-const DEATHS_MAX: u32 = 8;
+const RESTARTS_MAX: u32 = 8;
 
 type Make<I, T, E> = dyn Fn(&Worker) -> JobHandler<I, T, E> + Send + Sync;
 
@@ -149,10 +149,10 @@ impl<I: Clone + Send + 'static, T: Send + 'static, E: Send + 'static> WorkerPool
     pub(super) fn try_submit_as(
         &self,
         input: I,
-        told: Option<(Arc<FinishedJob>, usize)>,
+        on_finished: Option<(Arc<FinishedJob>, usize)>,
     ) -> Result<Handle<T, E>, SubmitError<I>> {
         let Some(index) = self.0.choose(&input) else { return Err(SubmitError::Closed(input)) };
-        let slot = ResultSlot::new(told);
+        let slot = ResultSlot::new(on_finished);
         let load = self.0.load_of(index);
         match self.0.desks[index].offer(QueuedInput { input, promise: ReplyOnDrop(Arc::clone(&slot)) }) {
             PushOutcome::Full(job) => return Err(SubmitError::Full(job.input)),
@@ -182,11 +182,11 @@ impl<I: Clone + Send + 'static, T: Send + 'static, E: Send + 'static> WorkerPool
     pub(super) fn submit_as(
         &self,
         input: I,
-        told: Option<(Arc<FinishedJob>, usize)>,
+        on_finished: Option<(Arc<FinishedJob>, usize)>,
     ) -> Reply<'_, Result<Handle<T, E>, SubmitError<I>>> {
         Reply::later(async move {
             let Some(index) = self.0.choose(&input) else { return Err(SubmitError::Closed(input)) };
-            let slot = ResultSlot::new(told);
+            let slot = ResultSlot::new(on_finished);
             let load = self.0.load_of(index);
             match self.0.desks[index]
                 .enter(QueuedInput { input, promise: ReplyOnDrop(Arc::clone(&slot)) })
@@ -396,7 +396,7 @@ impl<I: Clone + Send + 'static, T: Send + 'static, E: Send + 'static> PoolShared
         let worker = self.worker(index);
         let mut doing = (self.make)(&worker);
         while let Some(job) = self.desks[self.line_of(index)].next(index).await {
-            if self.work(job, &worker, &mut doing).await == WorkerHealth::Shaken {
+            if self.work(job, &worker, &mut doing).await == WorkerHealth::Panicked {
                 doing = (self.make)(&worker);
             }
             self.deaths[index].store(0, Ordering::Relaxed);
@@ -502,7 +502,7 @@ impl<I: Clone + Send + 'static, T: Send + 'static, E: Send + 'static> WorkerGuar
     fn replace(&self) {
         let (shared, worker) = (&self.shared, self.worker);
         let deaths = shared.deaths[worker].fetch_add(1, Ordering::Relaxed) + 1;
-        if deaths < DEATHS_MAX && PoolShared::start_worker(shared, worker).is_ok() {
+        if deaths < RESTARTS_MAX && PoolShared::start_worker(shared, worker).is_ok() {
             return;
         }
         let lost = shared.lost.fetch_add(1, Ordering::AcqRel) + 1;

@@ -37,9 +37,9 @@ impl<T, E> Drop for ReplyOnDrop<T, E> {
 /// How a worker is after a job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum WorkerHealth {
-    Well,
+    Ok,
     /// The job panicked, and may have left anything behind.
-    Shaken,
+    Panicked,
 }
 
 enum TryOutcome<R> {
@@ -65,7 +65,7 @@ pub(super) async fn run<I: Clone, T, E>(
         let verdict = match attempt(slot, || doing(worker, input)).await {
             TryOutcome::Done(result) => caught(|| retry.judge(tries, result)),
             TryOutcome::Panicked(why) => Err(why),
-            TryOutcome::CalledOff => return WorkerHealth::Well,
+            TryOutcome::CalledOff => return WorkerHealth::Ok,
         };
         match verdict {
             Ok(RetryVerdict::Keep(result)) => slot.finish(result.map_err(JobError::Failed)),
@@ -74,15 +74,15 @@ pub(super) async fn run<I: Clone, T, E>(
                 let until = clock.now() + Span::covering(length);
                 match attempt(slot, || Box::pin(clock.sleep_until(until))).await {
                     TryOutcome::Done(()) => continue,
-                    _ => return WorkerHealth::Well,
+                    _ => return WorkerHealth::Ok,
                 }
             }
             Err(why) => {
                 slot.finish(Err(JobError::Panicked(why)));
-                return WorkerHealth::Shaken;
+                return WorkerHealth::Panicked;
             }
         }
-        return WorkerHealth::Well;
+        return WorkerHealth::Ok;
     }
 }
 

@@ -40,7 +40,7 @@ impl Worker {
         &self.0.limits
     }
 
-    /// The how manyth try of its job this is, from 1 on.
+    /// The number of the attempt of its job this is, from 1 on.
     pub fn tries(&self) -> u32 {
         self.0.tries.load(Ordering::Relaxed)
     }

@@ -47,6 +47,8 @@ impl HttpCaller {
     ///
     /// [`exit::TokenUsage`] if the proxy has no valid address, which is not shown: it may have a password in it.
     pub(crate) fn new(proxy: Option<&ApiKey>) -> Result<HttpCaller> {
+        // Rustls needs a provider by name. It fails if the store has named one already, which is the same.
+        let _ = rustls::crypto::ring::default_provider().install_default();
         let agent = concat!("tollgate/", env!("CARGO_PKG_VERSION"));
         // Redirects are not followed, because the key must not be sent to another host.
         let client = Client::builder().user_agent(agent).redirect(redirect::Policy::none());

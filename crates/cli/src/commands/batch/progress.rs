@@ -8,7 +8,7 @@ use tollgate_batch::{BatchProgress, ScopeStatus};
 
 use crate::duration_text::roughly;
 use crate::output::style::{BAD, NAME, WARN, paint};
-use crate::output::{escape, grouped};
+use crate::output::{cut_line, escape, grouped};
 
 /// The progress of a batch at one instant.
 pub(crate) struct Snapshot {
@@ -43,7 +43,7 @@ impl Snapshot {
             lines.push(account(scope, name_width, width));
         }
         if shown < self.scopes.len() {
-            lines.push(cut(&format!("and {} more accounts", self.scopes.len() - shown), width));
+            lines.push(cut_line(&format!("and {} more accounts", self.scopes.len() - shown), width));
         }
         if let Some(error) = &self.last_error {
             lines.push(labelled(BAD, "last error", error, width));
@@ -93,7 +93,7 @@ impl Snapshot {
 
 /// Formats the line of an account: why it is closed or cooling down, or what it learned.
 fn account(scope: &ScopeStatus, name_width: usize, width: usize) -> String {
-    let name = cut(&escape(&scope.name), name_width);
+    let name = cut_line(&escape(&scope.name), name_width);
     let name = format!("{name:<name_width$}");
     let rest = width.saturating_sub(name_width + 2);
     let text = match halt(scope) {
@@ -177,7 +177,7 @@ pub(crate) fn share(part: u64, whole: u64) -> String {
 
 /// Formats a coloured label and an untrusted text, truncated to the width.
 fn labelled(style: Style, label: &str, text: &str, width: usize) -> String {
-    let line = cut(&format!("{label}: {}", escape(text)), width);
+    let line = cut_line(&format!("{label}: {}", escape(text)), width);
     match line.strip_prefix(label) {
         Some(rest) => format!("{}{rest}", paint(style, label)),
         None => line,
@@ -199,19 +199,10 @@ fn packed(facts: &[String], width: usize) -> Vec<String> {
                 line.push_str(", ");
                 line.push_str(fact);
             }
-            None => lines.push(cut(fact, width)),
+            None => lines.push(cut_line(fact, width)),
         }
     }
     lines
-}
-
-fn cut(text: &str, width: usize) -> String {
-    if text.chars().count() <= width {
-        return text.to_owned();
-    }
-    let mut cut: String = text.chars().take(width.saturating_sub(1)).collect();
-    cut.push('…');
-    cut
 }
 
 #[cfg(test)]

@@ -1,15 +1,21 @@
 //! The simulated fleet: API keys of two projects, their limits, and the workers that use them.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use anyhow::Result;
-use tollgate::limiter::LimiterError;
-use tollgate::store::SplitMix64;
-use tollgate::{Level, Limit, Limiter, Limits, NewEntity, demand};
+use serde_json::json;
+use tollgate::limiter::{LimiterError, LimiterLease};
+use tollgate::store::{Backend, SplitMix64};
+use tollgate::{Level, Limit, Limiter, Limits, NewEntity, Unit, demand};
+use tollgate_provider::Estimator;
 
+use super::accounts::{DemoAccounts, NotAnswered};
+use super::events::DemoEvents;
 use super::pause;
 use super::tally::DemoTally;
+use super::view::amount_text;
 
 /// The resource that every worker calls.
 pub(super) const RESOURCE: &str = "gpt-4";
@@ -23,6 +29,15 @@ const PAUSE: [Duration; 2] = [Duration::from_millis(100), Duration::from_millis(
 /// How many workers each key has.
 const WORKERS: u64 = 3;
 
+/// The price of a token in millionths of a dollar.
+pub(super) const PRICE: u64 = 30;
+
+/// The budget of the project that runs out of it, in cents a day.
+const BUDGET: u64 = 150;
+
+/// What workers expect of the length of an answer, in tokens. Some answers are longer.
+const ANSWER: u64 = 150;
+
 /// A key, and the workers that use it.
 pub(super) struct DemoKey {
     pub(super) name: &'static str,
@@ -32,17 +47,27 @@ pub(super) struct DemoKey {
     pub(super) tally: DemoTally,
 }
 
-/// The keys and the projects they belong to.
+/// The keys, the projects they belong to, and the accounts they call with.
 pub(super) struct Fleet {
     pub(super) projects: [&'static str; 2],
     pub(super) keys: Vec<DemoKey>,
+    pub(super) accounts: DemoAccounts,
+    pub(super) events: DemoEvents,
+}
+
+/// A worker: it calls until the demo is over.
+struct DemoWorker<'a> {
+    fleet: &'a Fleet,
+    key: &'a DemoKey,
+    limiter: &'a Limiter,
+    random: SplitMix64,
 }
 
 impl Fleet {
     /// Creates two projects with two keys each. The workers of one project wait, those of the other are denied at once.
-    pub(super) fn new() -> Fleet {
+    pub(super) fn open(store: &Arc<dyn Backend>, seed: u64) -> Result<Fleet> {
         let key = |name, project, waits| DemoKey { name, project, waits, tally: DemoTally::default() };
-        Fleet {
+        Ok(Fleet {
             projects: ["acme", "globex"],
             keys: vec![
                 key("acme-web", "acme", true),
@@ -50,7 +75,9 @@ impl Fleet {
                 key("globex-app", "globex", false),
                 key("globex-cron", "globex", false),
             ],
-        }
+            accounts: DemoAccounts::open(store, seed)?,
+            events: DemoEvents::new(store.clock().clone()),
+        })
     }
 
     /// Stores entities and limits.
@@ -62,17 +89,20 @@ impl Fleet {
         for DemoKey { name, project, .. } in &self.keys {
             catalog.create_entity(NewEntity::new(*name).parent(*project).cascades(true)).wait()?;
         }
-        let limits = |rpm, burst, tpm, tokens, slots| {
+        let usd = Unit::new("USD", 6)?;
+        let limits = |(rpm, burst), (tpm, tokens), slots, cents: u64| {
             Limits::new([
                 Limit::per_minute("rpm", rpm).burst(burst),
                 Limit::per_minute("tpm", tpm).burst(tokens),
                 Limit::resource("slots", slots),
+                Limit::per_day("spend", cents * 10_000).unit(usd.clone()),
             ])
         };
-        catalog.set_limits(Level::Resource(RESOURCE), &limits(600, 12, 240_000, 6_000, 3)?).wait()?;
-        // One project is limited by tokens, the other by concurrency.
-        catalog.set_limits(Level::Entity("acme"), &limits(900, 20, 240_000, 8_000, 6)?).wait()?;
-        catalog.set_limits(Level::Entity("globex"), &limits(900, 20, 600_000, 12_000, 4)?).wait()?;
+        let set = |level, limits| catalog.set_limits(level, &limits).wait();
+        set(Level::Resource(RESOURCE), limits((300, 12), (240_000, 6_000), 3, 100)?)?;
+        // One project is limited by tokens, the other by concurrency, and soon by its budget.
+        set(Level::Entity("acme"), limits((900, 20), (120_000, 8_000), 6, 500)?)?;
+        set(Level::Entity("globex"), limits((900, 20), (600_000, 12_000), 4, BUDGET)?)?;
         Ok(())
     }
 
@@ -82,8 +112,12 @@ impl Fleet {
         std::thread::scope(|scope| {
             for (number, key) in (0..WORKERS).flat_map(|_| &self.keys).enumerate() {
                 let random = SplitMix64::new(seed.wrapping_mul(1_000).wrapping_add(number as u64));
-                let is_over = &is_over;
-                scope.spawn(move || key.work(limiter, random, is_over));
+                let (is_over, mut worker) = (&is_over, DemoWorker { fleet: self, key, limiter, random });
+                scope.spawn(move || {
+                    while !is_over.load(Ordering::Relaxed) {
+                        worker.call();
+                    }
+                });
             }
             let seen = watch();
             is_over.store(true, Ordering::Relaxed);
@@ -92,40 +126,62 @@ impl Fleet {
     }
 }
 
-impl DemoKey {
-    fn work(&self, limiter: &Limiter, mut random: SplitMix64, is_over: &AtomicBool) {
-        while !is_over.load(Ordering::Relaxed) {
-            match self.call(limiter, &mut random) {
-                Ok(()) => pause(Duration::from_millis(random.between(20, 150))),
-                Err(error) => {
-                    self.tally.deny();
-                    let wait = error.denial().and_then(|denial| denial.retry_after());
-                    pause(wait.unwrap_or(PAUSE[1]).clamp(PAUSE[0], PAUSE[1]));
+impl DemoWorker<'_> {
+    /// Acquires what a request is estimated to use, sends it, and settles what it used. Then pauses.
+    fn call(&mut self) {
+        let question = "word ".repeat(usize::try_from(self.random.between(100, 700)).unwrap_or(0));
+        let request = json!({
+            "model": RESOURCE,
+            "messages": [{"role": "user", "content": question}],
+            "user": self.random.between(0, u64::MAX - 1).to_string(),
+        });
+        let estimate = Estimator::new().estimate(&request).input + ANSWER;
+        let lease = match self.acquire(estimate) {
+            Ok(lease) => lease,
+            Err(error) => return self.deny(&error),
+        };
+        self.key.tally.admit(lease.waited());
+        let body = request.to_string();
+        // Errors are ignored: the numbers at the end show them.
+        match self.fleet.accounts.send(body.as_bytes(), TIMEOUT, &self.fleet.events) {
+            Ok(used) => {
+                self.key.tally.over_use(used.total.saturating_sub(estimate));
+                let _ = lease.settle(demand! { tpm: used.total, spend: used.total * PRICE }).wait();
+                pause(Duration::from_millis(self.random.between(20, 150)));
+            }
+            Err(why) => {
+                let _ = lease.cancel().wait();
+                match why {
+                    NotAnswered::Throttled => self.key.tally.throttle(),
+                    NotAnswered::NoAccount => self.key.tally.find_no_account(),
                 }
+                pause(PAUSE[0]);
             }
         }
     }
 
-    /// Acquires an estimate, simulates a call, and settles what it used.
-    fn call(&self, limiter: &Limiter, random: &mut SplitMix64) -> Result<(), LimiterError> {
-        let estimate = random.between(200, 1_200);
-        let used = estimate * random.between(30, 140) / 100;
-        let took_ms = random.between(60, 350);
-        let demand = demand! { rpm: 1, tpm: estimate };
-        let lease = if self.waits {
-            self.tally.begin_to_wait();
-            let lease = limiter.acquire(self.name, RESOURCE, demand).timeout(TIMEOUT).wait();
-            self.tally.end_waiting();
-            lease?
-        } else {
-            let attempt = limiter.try_acquire(self.name, RESOURCE, demand).wait()?;
-            attempt.into_result().map_err(LimiterError::Denied)?
-        };
-        self.tally.admit(lease.waited());
-        pause(Duration::from_millis(took_ms));
-        self.tally.over_use(used.saturating_sub(estimate));
-        // An error is ignored: the numbers at the end show it.
-        let _ = lease.settle(demand! { tpm: used }).wait();
-        Ok(())
+    fn acquire(&self, tokens: u64) -> Result<LimiterLease<'_>, LimiterError> {
+        let demand = demand! { rpm: 1, tpm: tokens, spend: tokens * PRICE };
+        if !self.key.waits {
+            let attempt = self.limiter.try_acquire(self.key.name, RESOURCE, demand).wait()?;
+            return attempt.into_result().map_err(LimiterError::Denied);
+        }
+        self.key.tally.begin_to_wait();
+        let lease = self.limiter.acquire(self.key.name, RESOURCE, demand).timeout(TIMEOUT).wait();
+        self.key.tally.end_waiting();
+        lease
+    }
+
+    fn deny(&self, error: &LimiterError) {
+        self.key.tally.deny();
+        let denial = error.denial();
+        if let Some((part, status)) = denial.and_then(|denial| denial.limited_by()) {
+            let limit = format!("{} of {}", status.limit().name(), part.entity);
+            let asked = i64::try_from(status.requested()).unwrap_or(i64::MAX);
+            let [left, asked] = [status.available(), asked].map(|amount| amount_text(status.limit(), amount));
+            self.fleet.events.deny(self.key.name, &limit, &format!("{left} left, {asked} asked"));
+        }
+        let wait = denial.and_then(|denial| denial.retry_after());
+        pause(wait.unwrap_or(PAUSE[1]).clamp(PAUSE[0], PAUSE[1]));
     }
 }

@@ -1,5 +1,7 @@
-//! `tollgate demo`: a small simulated fleet on a temporary file.
+//! `tollgate demo`: a small simulated fleet on a temporary file, which calls mock providers in this process.
 
+mod accounts;
+mod events;
 mod fleet;
 mod screen;
 mod summary;
@@ -15,6 +17,7 @@ use std::time::Duration;
 use anyhow::{Context as _, Result};
 #[cfg(unix)]
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use tollgate::store::Backend;
 use tollgate::{Limiter, Span};
 use tollgate_file::FileStore;
 
@@ -46,14 +49,15 @@ pub(super) fn run(context: &Context, args: DemoArgs) -> Result<Output> {
     let folder = DemoFolder::new()?;
     let store =
         FileStore::open(folder.0.join("demo.db")).context("the file of the demo cannot be created")?;
-    let limiter = Limiter::open(Arc::new(store), "demo").wait()?;
-    let fleet = Fleet::new();
+    let store: Arc<dyn Backend> = Arc::new(store);
+    let fleet = Fleet::open(&store, seed)?;
+    let limiter = Limiter::open(store, "demo").wait()?;
     fleet.store_limits(&limiter)?;
     let mut screen = DemoScreen::new(context);
     let watched =
         fleet.work(&limiter, seed, || watch(&fleet, &limiter, &mut screen, &endings, seconds.into()));
     if let Some(signal) = endings.wants_no_summary() {
-        drop((limiter, folder));
+        drop((fleet, limiter, folder));
         return end_as(signal);
     }
     let seconds = watched?;

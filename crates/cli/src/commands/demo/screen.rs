@@ -4,14 +4,17 @@ use std::io::{self, IsTerminal, Write};
 
 use anyhow::Result;
 
-use super::view::DemoView;
+use super::view::{DemoSize, DemoView};
 use crate::context::Context;
-use crate::output::{Format, ProgressLine, TextPage, style};
+use crate::output::{Format, ProgressLine, style};
+
+/// The lines of a terminal that does not report its size.
+const LINES: usize = 24;
 
 /// The screen of the demo.
 pub(super) enum DemoScreen {
-    /// A table that is redrawn, with the height of the last frame.
-    Table { width: usize, height: usize },
+    /// Tables that are redrawn, with the height of the last frame.
+    Table { size: DemoSize, height: usize },
     /// A line each second.
     Lines { last: Option<u64> },
     /// Only progress on stderr, with `--json`.
@@ -25,7 +28,9 @@ impl DemoScreen {
         match context.format {
             Format::Json => DemoScreen::Hidden(ProgressLine::new(&context.terminal)),
             Format::Text if io::stdout().is_terminal() && !is_dumb => {
-                DemoScreen::Table { width: context.terminal.width, height: 0 }
+                let seen = terminal_size::terminal_size_of(io::stdout());
+                let lines = seen.map_or(LINES, |(_, terminal_size::Height(lines))| lines.into());
+                DemoScreen::Table { size: DemoSize { columns: context.terminal.width, lines }, height: 0 }
             }
             Format::Text => DemoScreen::Lines { last: None },
         }
@@ -38,16 +43,14 @@ impl DemoScreen {
     /// The reader of stdout is gone.
     pub(super) fn show(&mut self, view: &DemoView, done: u64, seconds: u64) -> Result<()> {
         match self {
-            DemoScreen::Table { width, height } => {
-                let mut page = TextPage::new(*width);
-                view.page(&mut page, done, seconds);
-                let text = style::seen(&page.finish().0);
+            DemoScreen::Table { size, height } => {
+                let lines = view.lines(*size, done, seconds);
                 let mut frame = if *height > 0 { format!("\r\u{1b}[{height}A") } else { String::new() };
-                for line in text.lines() {
-                    frame.push_str(line);
+                for line in &lines {
+                    frame.push_str(&style::seen(line));
                     frame.push_str("\u{1b}[K\n");
                 }
-                *height = text.lines().count();
+                *height = lines.len();
                 let mut stdout = io::stdout().lock();
                 stdout.write_all(frame.as_bytes())?;
                 stdout.flush()?;

@@ -1,12 +1,16 @@
 //! The summary of the demo.
 
+use std::time::Duration;
+
 use anyhow::Result;
 use serde::Serialize;
 use tollgate::Limiter;
 use tollgate::catalog::{UsageQuery, Window};
 
+use super::accounts::AccountStatus;
 use super::fleet::{Fleet, RESOURCE};
 use super::tally::DemoCount;
+use super::view::dollars;
 use crate::duration_text;
 use crate::output::{Answer, TableCell, TextPage, TextTable, grouped};
 
@@ -29,6 +33,7 @@ pub(super) struct DemoSummary {
     #[serde(flatten)]
     total: DemoCount,
     entities: Vec<UsedByEntity>,
+    accounts: Vec<UsedByAccount>,
 }
 
 /// The usage of an entity, and the counts of its workers.
@@ -38,12 +43,24 @@ struct UsedByEntity {
     project: Option<String>,
     calls: u64,
     tokens: i64,
+    /// Millionths of a dollar.
+    spent_micros: i64,
     #[serde(flatten)]
     count: DemoCount,
 }
 
+/// What the provider of an account has counted.
+#[derive(Serialize)]
+struct UsedByAccount {
+    account: &'static str,
+    calls: u64,
+    answered: u64,
+    throttled: u64,
+    tokens: u64,
+}
+
 impl DemoSummary {
-    /// Reads the usage from the store and the counts of the workers.
+    /// Reads the usage from the store, the counts of the workers and those of the providers.
     pub(super) fn of(
         fleet: &Fleet,
         limiter: &Limiter,
@@ -60,7 +77,44 @@ impl DemoSummary {
             }
         }
         let total = fleet.keys.iter().map(|key| key.tally.count()).sum();
-        Ok(DemoSummary { seconds, seed, asked, total, entities })
+        let accounts = fleet.accounts.status()?.into_iter().map(UsedByAccount::of).collect();
+        Ok(DemoSummary { seconds, seed, asked, total, entities, accounts })
+    }
+
+    /// Returns each count with its name and what it means.
+    fn meanings(&self) -> Vec<(String, &'static str, String)> {
+        let DemoCount { admitted, refused, waited, waited_ms, over_used, throttled, no_account, .. } =
+            self.total;
+        let wait = duration_text::roughly(Duration::from_millis(waited_ms / waited.max(1)));
+        let spent =
+            self.entities.iter().filter(|used| used.project.is_none()).map(|used| used.spent_micros).sum();
+        vec![
+            (grouped(admitted), "admitted", "calls that all limits of a key and its project let through".into()),
+            (grouped(waited), "waited", format!("of them did, for {wait} on average: the workers of acme wait")),
+            (grouped(refused), "denied", "with the time to retry at: those of globex do not wait".into()),
+            (
+                grouped(throttled),
+                "throttled",
+                "by the provider with 429: blue allows less than its limits say, so it cools down, and green is \
+                 called"
+                    .into(),
+            ),
+            (grouped(no_account), "unsent", "because both accounts were busy or cooling down".into()),
+            (grouped(over_used), "over-use", "tokens beyond the estimates, which later refills pay back".into()),
+            (dollars(spent), "spent", "as settled; a budget denies a call that it cannot pay in full".into()),
+        ]
+    }
+}
+
+impl UsedByAccount {
+    fn of(AccountStatus { name, stats, .. }: AccountStatus) -> UsedByAccount {
+        UsedByAccount {
+            account: name,
+            calls: stats.calls,
+            answered: stats.ok,
+            throttled: stats.rejected,
+            tokens: stats.tokens,
+        }
     }
 }
 
@@ -68,32 +122,53 @@ impl UsedByEntity {
     fn of(limiter: &Limiter, entity: &str, project: Option<&str>, count: DemoCount) -> Result<UsedByEntity> {
         let query = UsageQuery::of_entity(entity, Window::Hour).resource(RESOURCE);
         let used = limiter.catalog().usage_summary(query).wait()?;
+        let total = |limit: &str| used.limits.get(limit).map_or(0, |usage| usage.total);
         Ok(UsedByEntity {
             entity: entity.into(),
             project: project.map(str::to_owned),
             calls: used.events,
-            tokens: used.limits.get("tpm").map_or(0, |usage| usage.total),
+            tokens: total("tpm"),
+            spent_micros: total("spend"),
             count,
         })
+    }
+
+    fn cells(&self) -> [TableCell; 8] {
+        let DemoCount { refused, waited, over_used, throttled, .. } = self.count;
+        let name = match self.project {
+            Some(_) => TableCell::from(format!("  {}", self.entity)),
+            None => TableCell::name(&self.entity),
+        };
+        let [calls, refused, waited, throttled, over_used] =
+            [self.calls, refused, waited, throttled, over_used]
+                .map(|number| TableCell::from(grouped(number)));
+        let spent = dollars(self.spent_micros).into();
+        [name, calls, refused, waited, throttled, grouped(self.tokens).into(), over_used, spent]
     }
 }
 
 impl Answer for DemoSummary {
     fn text(&self, page: &mut TextPage) {
-        let DemoCount { admitted, refused, waited, waited_ms, over_used, .. } = self.total;
         page.heading(format_args!("Results of {}s", self.seconds));
-        let wait = duration_text::roughly(std::time::Duration::from_millis(waited_ms / waited.max(1)));
-        page.fields([
-            ("admitted", TableCell::from(grouped(admitted))),
-            ("denied", grouped(refused).into()),
-            ("waited", format!("{}, for {wait} on average", grouped(waited)).into()),
-            ("over-use", format!("{} tokens, repaid from later refills", grouped(over_used)).into()),
-        ]);
+        let mut table = TextTable::bare().right(0).wrap(2);
+        for (number, name, meaning) in self.meanings() {
+            table.row([number.into(), TableCell::name(name), meaning.into()]);
+        }
+        page.table(&table);
         page.gap();
-        let headings = ["ENTITY", "ADMITTED", "DENIED", "WAITED", "TOKENS USED", "OVER-USE"];
+        let headings = ["ENTITY", "ADMITTED", "DENIED", "WAITED", "429", "TOKENS", "OVER-USE", "SPENT"];
         let mut table = (1..headings.len()).fold(TextTable::new(headings), TextTable::right);
         for used in &self.entities {
             table.row(used.cells());
+        }
+        page.table(&table);
+        page.gap();
+        let headings = ["ACCOUNT", "CALLS", "ANSWERED", "429", "TOKENS"];
+        let mut table = (1..headings.len()).fold(TextTable::new(headings), TextTable::right);
+        for UsedByAccount { account, calls, answered, throttled, tokens } in &self.accounts {
+            let [calls, answered, throttled, tokens] =
+                [calls, answered, throttled, tokens].map(|number| TableCell::from(grouped(number)));
+            table.row([TableCell::name(account), calls, answered, throttled, tokens]);
         }
         page.table(&table);
         page.heading("Try next");
@@ -105,18 +180,5 @@ impl Answer for DemoSummary {
         page.gap();
         let seconds = self.asked.map(|seconds| format!(" --seconds {seconds}")).unwrap_or_default();
         page.line(format!("repeat the same calls: tollgate demo --seed {}{seconds}", self.seed));
-    }
-}
-
-impl UsedByEntity {
-    fn cells(&self) -> [TableCell; 6] {
-        let DemoCount { refused, waited, over_used, .. } = self.count;
-        let name = match self.project {
-            Some(_) => TableCell::from(format!("  {}", self.entity)),
-            None => TableCell::name(&self.entity),
-        };
-        let [calls, refused, waited, over_used] =
-            [self.calls, refused, waited, over_used].map(|number| TableCell::from(grouped(number)));
-        [name, calls, refused, waited, grouped(self.tokens).into(), over_used]
     }
 }

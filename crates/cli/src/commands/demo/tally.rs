@@ -14,6 +14,8 @@ pub(super) struct DemoTally {
     waited: AtomicU64,
     waited_ms: AtomicU64,
     over_used: AtomicU64,
+    throttled: AtomicU64,
+    no_account: AtomicU64,
 }
 
 /// A snapshot of the counters.
@@ -32,6 +34,10 @@ pub(super) struct DemoCount {
     pub(super) waited_ms: u64,
     /// Tokens that were used beyond what was acquired.
     pub(super) over_used: u64,
+    /// Calls that the limits admitted, and the provider answered with 429.
+    pub(super) throttled: u64,
+    /// Calls that the limits admitted, and no account.
+    pub(super) no_account: u64,
 }
 
 impl DemoTally {
@@ -65,6 +71,16 @@ impl DemoTally {
         self.over_used.fetch_add(tokens, Ordering::Relaxed);
     }
 
+    /// Counts a 429 of the provider.
+    pub(super) fn throttle(&self) {
+        self.throttled.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Counts an admitted call that no account admitted.
+    pub(super) fn find_no_account(&self) {
+        self.no_account.fetch_add(1, Ordering::Relaxed);
+    }
+
     /// Returns a snapshot.
     pub(super) fn count(&self) -> DemoCount {
         let read = |number: &AtomicU64| number.load(Ordering::Relaxed);
@@ -75,6 +91,8 @@ impl DemoTally {
             waited: read(&self.waited),
             waited_ms: read(&self.waited_ms),
             over_used: read(&self.over_used),
+            throttled: read(&self.throttled),
+            no_account: read(&self.no_account),
         }
     }
 }
@@ -88,6 +106,8 @@ impl std::iter::Sum for DemoCount {
             waited: sum.waited + count.waited,
             waited_ms: sum.waited_ms + count.waited_ms,
             over_used: sum.over_used + count.over_used,
+            throttled: sum.throttled + count.throttled,
+            no_account: sum.no_account + count.no_account,
         })
     }
 }

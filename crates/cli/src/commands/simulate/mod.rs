@@ -51,8 +51,9 @@ pub(super) fn run(context: &Context, args: SimulateArgs) -> Result<Output> {
     let all = &replayed.tally.all;
     // The simulation has no result if no call could be decided.
     let is_failed = all.failed == all.calls && all.calls + malformed > 0;
-    let exit = if is_failed { Exit::FAILURE } else { Exit::OK };
-    Ok(Output::new(SimulateAnswer::new(&args, source, malformed, &replayed)).with_exit(exit))
+    let answer = SimulateAnswer::new(&args, source, malformed, &replayed);
+    let exit = if is_failed || answer.exceeds_max_denied { Exit::FAILURE } else { Exit::OK };
+    Ok(Output::new(answer).with_exit(exit))
 }
 
 /// Returns the limits to replay against, and their source.

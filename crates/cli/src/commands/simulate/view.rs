@@ -11,6 +11,7 @@ use super::tally::{SimCounts, SimTally, Wait, hour_start};
 use crate::args::SimulateArgs;
 use crate::duration_text::roughly;
 use crate::output::{Answer, Chart, TableCell, TextPage, TextTable, counted, grouped, style};
+use crate::percent_text::Percent;
 
 /// No chart is drawn for more hours than this.
 const HOURS_MAX: u64 = 100_000;
@@ -37,6 +38,10 @@ pub(super) struct SimulateAnswer {
     by_hour: Vec<HourView>,
     worst_waits: Vec<WaitView>,
     failures: Vec<FailureView>,
+    /// Whether a larger share is denied than `--max-denied` allows.
+    pub(super) exceeds_max_denied: bool,
+    #[serde(skip)]
+    max_denied: Option<Percent>,
     #[serde(skip)]
     hours: Vec<(u64, u64)>,
 }
@@ -120,6 +125,8 @@ impl SimulateAnswer {
             by_hour: tally.hours.iter().map(hour).collect(),
             worst_waits: tally.worst().into_iter().map(|wait| WaitView::of(wait, replayed)).collect(),
             failures: failures(tally),
+            exceeds_max_denied: args.max_denied.is_some_and(|max| max.is_exceeded(refused, calls)),
+            max_denied: args.max_denied,
             hours: tally.hours.iter().map(|(hour, counts)| (*hour, counts.refused)).collect(),
         }
     }
@@ -143,7 +150,10 @@ impl SimulateAnswer {
         row("calls", calls.into());
         row("admitted", TableCell::styled(self.share(self.admitted), style::GOOD));
         let bad = if self.refused > 0 { style::BAD } else { style::GOOD };
-        row("denied", TableCell::styled(self.share(self.refused), bad));
+        let over = self.max_denied.filter(|_| self.exceeds_max_denied);
+        let over = over.map(|max| format!(", more than the {} of --max-denied", max.shown()));
+        let denied = self.share(self.refused) + &over.unwrap_or_default();
+        row("denied", TableCell::styled(denied, bad));
         if self.impossible > 0 {
             row("", format!("{} of them ask for more than the capacity", grouped(self.impossible)).into());
         }

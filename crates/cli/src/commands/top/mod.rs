@@ -1,6 +1,8 @@
 //! `tollgate top`: the busiest entities, their tightest limits, and waiters.
 
 #[cfg(unix)]
+mod controls;
+#[cfg(unix)]
 mod live;
 #[cfg(unix)]
 mod screen;
@@ -17,7 +19,7 @@ use tollgate::Catalog;
 use crate::args::TopArgs;
 use crate::context::Context;
 use crate::output::{Format, Output};
-use snapshot::NamespaceSnapshot;
+use snapshot::{NamespaceSnapshot, SnapshotQuery};
 use view::{RowRoom, TopAnswer};
 
 /// The default number of rows without a terminal.
@@ -34,12 +36,10 @@ pub(super) fn run(context: &Context, args: TopArgs) -> Result<Output> {
 
 fn print_once(context: &Context, catalog: &Catalog, args: &TopArgs) -> Result<Output> {
     let max = args.max.unwrap_or(ROWS);
-    let room = RowRoom { rows: max, waiters: max, sets: max };
-    Ok(Output::new(TopAnswer::new(
-        context,
-        &NamespaceSnapshot::at(catalog, &args.sets.namespace, None, max)?,
-        room,
-    )))
+    let room = RowRoom { rows: max, waiters: max, sets: max, is_screen: false };
+    let sets_in = &args.sets.namespace;
+    let query = SnapshotQuery { sets_in, sort: args.sort, filter: &args.filter, most: max };
+    Ok(Output::new(TopAnswer::new(context, &NamespaceSnapshot::at(catalog, &query, None)?, room)))
 }
 
 /// Returns whether there is a terminal that can be redrawn, and whose keys can be read.

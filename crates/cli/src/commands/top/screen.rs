@@ -14,8 +14,8 @@ use super::signals::{Signalled, TopSignals};
 /// The timeout of reading a key: the unit of the terminal's own timeout.
 const KEY_TIMEOUT: Duration = Duration::from_millis(100);
 
-/// q, Ctrl-C and Ctrl-D, which the terminal does not turn into signals.
-const ENDS: [u8; 3] = [b'q', 0x03, 0x04];
+/// The most bytes that are read at once: keys that were pressed meanwhile, or the sequence of one.
+const KEYS_MAX: usize = 64;
 
 /// The size of a terminal that does not report it.
 const SIZE: Size = Size { columns: 80, lines: 24 };
@@ -47,8 +47,8 @@ pub(super) struct Size {
 pub(super) enum Pause {
     /// Its time is over, or the size has changed: refresh.
     Over,
-    /// The user quits.
-    Quit,
+    /// The user pressed these keys.
+    Keys(String),
     /// A signal ends the process.
     Signalled(Signalled),
 }
@@ -83,17 +83,15 @@ impl TopScreen {
         })
     }
 
-    /// Replaces the text on the screen: as many lines as fit.
+    /// Replaces the text on the screen, which was made for this size.
     ///
     /// # Errors
     ///
     /// The reader of stdout is gone.
-    pub(super) fn show(&mut self, text: &str) -> Result<()> {
-        let size = self.size();
+    pub(super) fn show(&mut self, text: &str, size: Size) -> Result<()> {
         self.shown = Some(size);
-        let lines: Vec<&str> = text.lines().take(size.lines).collect();
         // Overwritten line by line, so that nothing flickers.
-        let frame = format!("\u{1b}[H{}\u{1b}[K\u{1b}[J", lines.join("\u{1b}[K\n"));
+        let frame = format!("\u{1b}[H{}\u{1b}[K\u{1b}[J", text.replace('\n', "\u{1b}[K\n"));
         let mut stdout = io::stdout().lock();
         stdout.write_all(frame.as_bytes())?;
         stdout.flush()?;
@@ -107,12 +105,12 @@ impl TopScreen {
     /// The terminal is gone.
     pub(super) fn pause(&mut self, time: Duration) -> Result<Pause> {
         for _ in 0..(time.as_millis() / KEY_TIMEOUT.as_millis()).max(1) {
-            let key = self.key().context("the terminal cannot be read")?;
+            let keys = self.keys().context("the terminal cannot be read")?;
             if let Some(signalled) = self.signals.received() {
                 return Ok(Pause::Signalled(signalled));
             }
-            if key.is_some_and(|key| ENDS.contains(&key)) {
-                return Ok(Pause::Quit);
+            if !keys.is_empty() {
+                return Ok(Pause::Keys(keys));
             }
             if self.shown.is_some_and(|shown| shown != self.size()) {
                 break;
@@ -121,11 +119,12 @@ impl TopScreen {
         Ok(Pause::Over)
     }
 
-    fn key(&mut self) -> io::Result<Option<u8>> {
-        let mut key = [0];
-        match self.tty.read(&mut key) {
-            Ok(read) => Ok((read > 0).then_some(key[0])),
-            Err(why) if why.kind() == io::ErrorKind::Interrupted => Ok(None),
+    /// Returns the keys that were pressed; none if there were none within the timeout.
+    fn keys(&mut self) -> io::Result<String> {
+        let mut keys = [0; KEYS_MAX];
+        match self.tty.read(&mut keys) {
+            Ok(read) => Ok(String::from_utf8_lossy(&keys[..read]).into_owned()),
+            Err(why) if why.kind() == io::ErrorKind::Interrupted => Ok(String::new()),
             Err(why) => Err(why),
         }
     }

@@ -33,7 +33,8 @@ pub(super) fn sets_text(sets: &[SetView], max: usize, page: &mut TextPage) {
         return;
     }
     page.gap();
-    let mut table = TextTable::new(["LIMIT SET", "STATE", "LIMIT", "LEFT", "USED"]).right(3).shorten(0);
+    let mut table =
+        TextTable::new(["LIMIT SET", "STATE", "LIMIT", "LEFT", "USED"]).right(3).shorten(0).shorten(2);
     for set in sets.iter().take(max) {
         let [limit, left, bar] = TightestView::cells(set.tightest.as_ref());
         table.row([TableCell::name(&set.name), state(set.resumes_in_us, false), limit, left, bar]);

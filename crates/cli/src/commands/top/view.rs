@@ -12,10 +12,10 @@ use super::waiting::{WaiterView, waiting_text};
 use crate::context::Context;
 use crate::limit_text;
 use crate::output::style::{self, paint};
-use crate::output::{Answer, TableCell, TextPage, TextTable, grouped};
+use crate::output::{Answer, TableCell, TextPage, TextTable, compact, counted, grouped, shown_bar};
 
 /// The width of a bar.
-const BAR: usize = 8;
+const BAR: usize = 6;
 
 /// The used share of a limit from which it is highlighted.
 const NEARLY: f64 = 0.8;
@@ -31,6 +31,9 @@ pub(super) struct TopAnswer {
     sets: Vec<SetView>,
     #[serde(skip)]
     room: RowRoom,
+    /// What the headline says at its end.
+    #[serde(skip)]
+    remarks: String,
 }
 
 /// The maximum number of rows of each table.
@@ -42,6 +45,8 @@ pub(super) struct RowRoom {
     pub(super) waiters: usize,
     /// Of limit sets.
     pub(super) sets: usize,
+    /// Whether each row has one line only, because the number of lines is fixed.
+    pub(super) is_screen: bool,
 }
 
 #[derive(Serialize)]
@@ -50,6 +55,8 @@ struct TopRowView {
     resource: String,
     calls: u64,
     calls_change: Option<u64>,
+    #[serde(skip)]
+    calls_per_second: Option<f64>,
     used: BTreeMap<String, i64>,
     tightest: Option<TightestView>,
     held: BTreeMap<String, u64>,
@@ -80,7 +87,13 @@ impl TopAnswer {
             waiting: snapshot.waiters.iter().map(|waiter| WaiterView::of(waiter, snapshot.at)).collect(),
             sets: snapshot.sets.iter().map(|set| SetView::of(set, snapshot.at)).collect(),
             room,
+            remarks: String::new(),
         }
+    }
+
+    /// Adds to the end of the headline.
+    pub(super) fn with_remarks(self, remarks: String) -> TopAnswer {
+        TopAnswer { remarks, ..self }
     }
 }
 
@@ -94,6 +107,7 @@ impl TopRowView {
             resource: row.resource.clone(),
             calls: row.calls,
             calls_change: row.calls_change,
+            calls_per_second: row.calls_per_second,
             used: row.used.clone(),
             tightest,
             held: row.held().map(|(name, held, _)| (name.to_owned(), held)).collect(),
@@ -102,13 +116,12 @@ impl TopRowView {
     }
 
     fn cells(&self) -> [TableCell; 8] {
-        let change = self.calls_change.filter(|change| *change > 0);
-        let change = change.map(|change| format!("+{}", grouped(change))).unwrap_or_default();
+        let rate = self.calls_per_second.map(rate_text).unwrap_or_default();
         let [limit, left, bar] = TightestView::cells(self.tightest.as_ref());
         let entity = TableCell::name(&self.entity);
         let resource = TableCell::from(&self.resource);
         let held = TableCell::from(&self.held_text);
-        [entity, resource, grouped(self.calls).into(), change.into(), limit, left, bar, held]
+        [entity, resource, grouped(self.calls).into(), rate.into(), limit, left, bar, held]
     }
 }
 
@@ -117,7 +130,10 @@ impl TightestView {
         let limit = status.limit();
         let available = status.available();
         let sign = if available < 0 { "-" } else { "" };
-        let shown = |amount: u64| grouped(limit_text::amount(limit, amount));
+        let shown = |amount: u64| match limit.unit() {
+            Some(_) => cents(&grouped(limit_text::amount(limit, amount))),
+            None => compact(amount),
+        };
         TightestView {
             limit: limit.name().to_string(),
             available,
@@ -135,7 +151,7 @@ impl TightestView {
             share if share >= NEARLY => style::WARN,
             _ => style::GOOD,
         };
-        let bar = TableCell::styled(bar(tightest.share_used), style);
+        let bar = TableCell::styled(shown_bar(tightest.share_used, BAR), style);
         [TableCell::from(&tightest.limit), (&tightest.left).into(), bar]
     }
 }
@@ -145,37 +161,39 @@ impl Answer for TopAnswer {
         let name = paint(style::NAME, &self.namespace);
         let in_use = grouped(self.in_use);
         let wait = grouped(self.waiting.len());
-        page.line(format_args!("namespace {name}, {in_use} in use, {wait} waiting, {}", self.at));
+        let remarks = &self.remarks;
+        page.line(format_args!("namespace {name}, {in_use} in use, {wait} waiting, {}{remarks}", self.at));
         page.gap();
-        let mut table =
-            TextTable::new(["ENTITY", "RESOURCE", "ADMITTED", "", "LIMIT", "LEFT", "USED", "HELD"])
-                .right(2)
-                .right(3)
-                .right(5)
-                .hide_empty(3)
-                .hide_empty(7)
-                .wrap(7)
-                .shorten(0)
-                .shorten(1);
+        let headings = ["ENTITY", "RESOURCE", "THIS HOUR", "PER S", "LIMIT", "LEFT", "USED", "HELD"];
+        let table = TextTable::new(headings).right(2).right(3).right(5).hide_empty(3).hide_empty(7);
+        let table = table.shorten(0).shorten(1).shorten(4);
+        let mut table = if self.room.is_screen { table } else { table.wrap(7) };
         for row in &self.rows {
             table.row(row.cells());
         }
         page.table_or_line(&table, "no calls in this hour");
-        waiting_text(&self.waiting, self.room.waiters, page);
+        if self.in_use > self.rows.len() {
+            page.line(format_args!("and {} more", counted(self.in_use - self.rows.len(), "row", "rows")));
+        }
+        waiting_text(&self.waiting, self.room.waiters, self.room.is_screen, page);
         sets_text(&self.sets, self.room.sets, page);
     }
 }
 
-/// Draws a share as a bar, in eighths of a column.
-fn bar(share: f64) -> String {
-    const EIGHTHS: [char; 8] = [' ', '▏', '▎', '▍', '▌', '▋', '▊', '▉'];
-    let eighths = (share.clamp(0.0, 1.0) * (BAR * 8) as f64).round() as usize;
-    let mut bar = "█".repeat(eighths / 8);
-    if !eighths.is_multiple_of(8) {
-        bar.push(EIGHTHS[eighths % 8]);
+/// Leaves out what is less than a hundredth, of which a screen has no room.
+fn cents(amount: &str) -> String {
+    let end = amount.find('.').map_or(amount.len(), |point| amount.len().min(point + 3));
+    amount[..end].into()
+}
+
+/// Formats calls per second: with one decimal if there are few, and nothing if there are none.
+fn rate_text(per_second: f64) -> String {
+    match per_second {
+        rate if rate <= 0.0 => String::new(),
+        rate if rate < 0.1 => "<0.1".into(),
+        rate if rate < 99.95 => format!("{rate:.1}"),
+        rate => grouped(format!("{rate:.0}")),
     }
-    bar.extend(std::iter::repeat_n('░', BAR - bar.chars().count()));
-    bar
 }
 
 #[cfg(test)]
@@ -183,10 +201,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_bar_is_as_long_as_its_share() {
-        assert_eq!(bar(0.0), "░░░░░░░░");
-        assert_eq!(bar(0.5), "████░░░░");
-        assert_eq!(bar(0.55), "████▍░░░");
-        assert_eq!(bar(7.0), "████████");
+    fn amounts_of_money_have_two_decimals_at_most() {
+        assert_eq!(["5.502044", "25.5", "1,000"].map(cents), ["5.50", "25.5", "1,000"]);
+    }
+
+    #[test]
+    fn rates_have_as_many_digits_as_they_are_worth() {
+        let texts = [0.0, 0.04, 0.25, 12.34, 99.96, 1_234.5].map(rate_text);
+        assert_eq!(texts, ["", "<0.1", "0.2", "12.3", "100", "1,234"]);
     }
 }

@@ -78,16 +78,14 @@ impl WaiterView {
 }
 
 /// Adds the waiters that wait longest to a page, if there are any.
-pub(super) fn waiting_text(waiting: &[WaiterView], max: usize, page: &mut TextPage) {
+pub(super) fn waiting_text(waiting: &[WaiterView], max: usize, is_screen: bool, page: &mut TextPage) {
     if waiting.is_empty() {
         return;
     }
     page.gap();
-    let mut table = TextTable::new(["WAITING", "FOR", "WAITED", "PROCESS", "WANTS"])
-        .right(2)
-        .wrap(4)
-        .shorten(0)
-        .shorten(1);
+    let table = TextTable::new(["WAITING", "FOR", "WAITED", "PROCESS", "WANTS"]);
+    let table = table.right(2).shorten(0).shorten(1).shorten(3);
+    let mut table = if is_screen { table } else { table.wrap(4) };
     for waiter in waiting.iter().take(max) {
         table.row(waiter.cells());
     }

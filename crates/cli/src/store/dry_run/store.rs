@@ -20,11 +20,11 @@ impl Store for DryRunStore {
         let steps = call.steps;
         let clock = self.clock().clone();
         Reply::later(async move {
-            let denials = self.inner.ask(steps).await?;
+            let denials = self.inner.evaluate(steps).await?;
             if denials.iter().any(|denial| denial.ready() != Ready::Now) {
                 return Ok(TxnOutcome::Denied(denials));
             }
-            let taken = Taken { at: clock.now(), remarks: 0 };
+            let taken = Taken { at: clock.now(), warnings: 0 };
             let done = |step: &Step<'_>| match step.op {
                 Op::Take { .. } => StepOutcome::Taken(taken),
                 Op::Settle(_) | Op::SettleExisting(_) => StepOutcome::Settled,
@@ -35,8 +35,8 @@ impl Store for DryRunStore {
         })
     }
 
-    fn ask<'a>(&'a self, steps: &[Step<'a>]) -> Reply<'a, Result<Vec<Denial>, StoreError>> {
-        self.inner.ask(steps)
+    fn evaluate<'a>(&'a self, steps: &[Step<'a>]) -> Reply<'a, Result<Vec<Denial>, StoreError>> {
+        self.inner.evaluate(steps)
     }
 
     fn peek<'a>(&'a self, place: &BucketRef<'a>) -> Reply<'a, Result<Vec<Status>, StoreError>> {

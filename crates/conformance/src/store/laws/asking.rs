@@ -13,7 +13,7 @@ pub(super) fn run<S: Store>(open: &impl Fn(Clock) -> S) {
 }
 
 fn ask<S: Store>(store: &S, steps: &[Step<'_>]) -> Vec<Denial> {
-    store.ask(steps).wait().expect("the store answers")
+    store.evaluate(steps).wait().expect("the store answers")
 }
 
 fn asking_takes_nothing_and_returns_what_a_take_would<S: Store>(open: &impl Fn(Clock) -> S) {

@@ -92,10 +92,10 @@ fn a_peek_at_a_bucket_of_later_limits_reports_those<S: Store>(open: &impl Fn(Clo
     let capacity_and_left = |status: &Status| (status.limit().capacity(), status.available());
     assert_eq!(peeked.iter().map(capacity_and_left).collect::<Vec<_>>(), [(10, 6)]);
     let costs = old.costs(&demand! { tpm: 7 }).expect("it fits");
-    let asked = store.ask(&[take(place(&key, &old), &costs)]).wait().expect("the store answers");
+    let asked = store.evaluate(&[take(place(&key, &old), &costs)]).wait().expect("the store answers");
     assert_eq!(asked[0].statuses().map(|status| capacity_and_left(&status)).collect::<Vec<_>>(), [(10, 6)]);
     assert_eq!(asked[0].limits().version(), 2);
     assert!(is_done(&take_under(&store, 2, &key, &tpm(10, 5), 1)));
-    let asked = store.ask(&[take(place(&key, &old), &costs)]).wait().expect("the store answers");
+    let asked = store.evaluate(&[take(place(&key, &old), &costs)]).wait().expect("the store answers");
     assert_eq!(asked[0].limits().version(), 5, "equal limits of a later version");
 }

@@ -99,7 +99,7 @@ impl Memory {
         let read = |key: &ItemKey| self.records.lock(self.clock.now()).get(key);
         let record = |key: &ItemKey| {
             let tally = bucket_of_usage(key).and_then(|(namespace, entity, resource)| {
-                self.space(namespace).find_tally(&Key::new(&[entity, resource]))
+                self.namespace(namespace).find_tally(&Key::new(&[entity, resource]))
             });
             match tally {
                 Some(tally) => tally.added_to(key, &self.usage_retention, || read(key)),

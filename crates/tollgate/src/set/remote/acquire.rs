@@ -91,7 +91,7 @@ impl LimitSet {
         planner: &SetPlanner<'a, '_>,
         admitted: AdmittedPlan<SetPlan>,
     ) -> Lease<'a> {
-        admitted.report(self.reporter(), &admitted.remarks(&planner.takes(&admitted.plan)));
+        admitted.report(self.reporter(), &admitted.warnings(&planner.takes(&admitted.plan)));
         let AdmittedPlan { plan: SetPlan { in_force, costs }, outcomes, term, waited, .. } = admitted;
         let grant = Grant::new(self, planner.remote, &in_force, &costs, outcomes.first(), term);
         Lease::stored(self, waited, grant)

@@ -10,8 +10,8 @@ use crate::set::{LimitSet, SetStatus};
 
 impl StoredBacking {
     /// Returns how `costs` would fare, with nothing taken.
-    pub(super) async fn ask(&self, limits: &Limits, costs: &Costs) -> Result<Denial, StoreError> {
-        let answers = self.store.ask(&[Takes { bucket: &self.key, limits, costs }]).await?;
+    pub(super) async fn evaluate(&self, limits: &Limits, costs: &Costs) -> Result<Denial, StoreError> {
+        let answers = self.store.evaluate(&[Takes { bucket: &self.key, limits, costs }]).await?;
         let answer = answers.into_iter().next();
         let answer = answer.ok_or_else(|| StoreError::BadCall("the store did not answer a take".into()))?;
         self.cache_cooldown(answer.cooling_until());
@@ -22,7 +22,7 @@ impl StoredBacking {
     pub(in crate::set) async fn status(&self) -> Result<SetStatus, StoreError> {
         self.open().await?;
         let limits = self.in_force().limits;
-        let asked = self.ask(&limits, &Costs::none(limits.len())).await?;
+        let asked = self.evaluate(&limits, &Costs::none(limits.len())).await?;
         if asked.limits().version() > limits.version() {
             self.learn(Some(&limits)).await?;
         }
@@ -41,7 +41,7 @@ impl StoredBacking {
         let in_force = self.in_force();
         let costs = self.costs(&in_force, wanted, |name| set.skip_unknown(name))?;
         in_force.limits.impossible(&costs).map_or(Ok(()), Err)?;
-        let asked = self.ask(&in_force.limits, &costs).await?;
+        let asked = self.evaluate(&in_force.limits, &costs).await?;
         Ok(behind(&*self.store.backend, &self.store.namespace, &self.key, Priority::default(), asked).ready())
     }
 }

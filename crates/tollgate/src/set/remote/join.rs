@@ -103,7 +103,7 @@ impl StoredBacking {
             let there = self.read().await?;
             let mut next = there.joined(&self.opening())?;
             if let Some(doubted) = self.doubted(&there, refused) {
-                let asked = self.ask(&doubted, &Costs::none(doubted.len())).await?;
+                let asked = self.evaluate(&doubted, &Costs::none(doubted.len())).await?;
                 if asked.limits().version() > doubted.version() {
                     next = Some(next.as_ref().unwrap_or(&there).recovered(asked.limits())?);
                 }

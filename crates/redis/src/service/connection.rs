@@ -69,11 +69,11 @@ impl RedisConnection {
     pub(crate) async fn send(&self, command: &Cmd) -> Result<Value, ServerError> {
         let Connected { number, mut connection } = self.connected().await?;
         let answer = connection.send_packed_command(command).await.and_then(Value::extract_error);
-        let trouble = match answer {
+        let error = match answer {
             Ok(value) => return Ok(value),
             Err(error) => ServerError::of(&error),
         };
-        match &trouble {
+        match &error {
             ServerError::Moved(_) | ServerError::Ask(_) if self.url.service != Deployment::Cluster => {
                 let why = "it is a node of a cluster; write redis+cluster:// in the address";
                 return Err(ServerError::Other(why.into()));
@@ -83,13 +83,13 @@ impl RedisConnection {
                 self.drop_connection(number);
             }
             ServerError::Ask(node) => return self.ask(node, command).await,
-            trouble if trouble.breaks() => {
+            error if error.breaks() => {
                 *self.redirected.lock() = None;
                 self.drop_connection(number);
             }
             _ => {}
         }
-        Err(trouble)
+        Err(error)
     }
 
     /// Drops the connection: its replies come too late.
@@ -172,7 +172,7 @@ impl RedisConnection {
         };
         let of = |error: redis::RedisError| match ServerError::of(&error) {
             ServerError::Lost(why) => ServerError::NoConnection(shown(node), why),
-            trouble => trouble,
+            error => error,
         };
         // The name of the library would cost a command on every connection.
         let settings = settings.set_skip_set_lib_name();
@@ -219,11 +219,11 @@ impl RedisConnection {
         let answers = connection.send_packed_commands(&pipeline, 0, 2).await;
         let last = answers.and_then(|mut answers| answers.pop().unwrap_or(Value::Nil).extract_error());
         last.map_err(|error| {
-            let trouble = ServerError::of(&error);
-            if trouble.breaks() {
+            let error = ServerError::of(&error);
+            if error.breaks() {
                 *self.asked.lock() = None;
             }
-            trouble
+            error
         })
     }
 }
