@@ -8,8 +8,8 @@ pub fn all() -> Vec<(String, String)> {
     let mut paths = vec![PathBuf::from("README.md")];
     let mut folders = vec![PathBuf::from("docs")];
     while let Some(folder) = folders.pop() {
-        for entry in std::fs::read_dir(root.join(&folder)).unwrap() {
-            let entry = entry.unwrap();
+        for entry in std::fs::read_dir(root.join(&folder)).expect("the folder can be listed") {
+            let entry = entry.expect("the folder can be listed");
             let path = folder.join(entry.file_name());
             if entry.path().is_dir() {
                 folders.push(path);
@@ -19,7 +19,8 @@ pub fn all() -> Vec<(String, String)> {
         }
     }
     paths.sort();
-    let read =
-        |path: PathBuf| (path.display().to_string(), std::fs::read_to_string(root.join(&path)).unwrap());
+    let read = |path: PathBuf| {
+        (path.display().to_string(), std::fs::read_to_string(root.join(&path)).expect("the page can be read"))
+    };
     paths.into_iter().map(read).collect()
 }
