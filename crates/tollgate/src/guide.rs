@@ -1,4 +1,4 @@
-//! The examples of the guide, run as tests.
+//! The examples of the guide and of the migration pages, run as tests.
 
 #[doc = include_str!("../../../docs/guide/basic-use.md")]
 struct BasicUse;
@@ -8,6 +8,13 @@ struct CustomLimits;
 
 #[doc = include_str!("../../../docs/guide/hierarchies.md")]
 struct Hierarchies;
+
+#[cfg(feature = "workers")]
+#[doc = include_str!("../../../docs/migration/concurry.md")]
+struct FromConcurry;
+
+#[doc = include_str!("../../../docs/migration/zae-limiter.md")]
+struct FromZaeLimiter;
 
 #[doc = include_str!("../../../docs/guide/llm-tokens.md")]
 struct LlmTokens;
