@@ -21,8 +21,8 @@ use crate::output::{Format, Terminal, escape, escape_json, escape_lines, wrap_me
 use crate::settings::{CliSettings, Color, Environment, redacted};
 
 /// Runs the command line, and returns its exit code.
-pub(crate) fn run(words: impl Iterator<Item = OsString>) -> Exit {
-    let words = with_help(words.collect());
+pub(crate) fn run(words: Vec<OsString>) -> Exit {
+    let words = with_help(words);
     // Help and errors of the parser are coloured before the settings are known.
     color_of(&words).unwrap_or_default().apply();
     let format = format_of(&words);

@@ -8,6 +8,7 @@ mod args;
 mod asking;
 mod atomic_write;
 mod commands;
+mod completion;
 mod context;
 mod demand_text;
 mod duration_text;
@@ -30,5 +31,9 @@ mod views;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    app::run(std::env::args_os()).into()
+    let words: Vec<_> = std::env::args_os().collect();
+    if completion::answer(&words) {
+        return ExitCode::SUCCESS;
+    }
+    app::run(words).into()
 }

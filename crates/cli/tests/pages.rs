@@ -2,34 +2,14 @@
 //!
 //! The blocks of `console` are replayed by `sessions.rs`. Those of `sh` wait, serve or need a network, so their words are parsed
 //! and nothing else: an invalid setting ends every command behind its parser, with an exit code of its own.
-#![cfg(all(feature = "batch", feature = "local", feature = "mock-provider"))]
+#![cfg(all(unix, feature = "batch", feature = "local", feature = "mock-provider"))]
 
 mod support;
 
-use std::path::{Path, PathBuf};
-
-use support::sandbox::Sandbox;
+use support::{pages, sandbox::Sandbox};
 
 /// The exit code of a command line that is valid, with a setting that is not.
 const CONFIG: i32 = 5;
-
-/// Returns all pages, with their paths.
-fn pages() -> Vec<(PathBuf, String)> {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-    let mut paths = vec![root.join("README.md")];
-    let mut folders = vec![root.join("docs")];
-    while let Some(folder) = folders.pop() {
-        for entry in std::fs::read_dir(folder).unwrap() {
-            let path = entry.unwrap().path();
-            if path.is_dir() {
-                folders.push(path);
-            } else if path.extension().is_some_and(|extension| extension == "md") {
-                paths.push(path);
-            }
-        }
-    }
-    paths.into_iter().map(|path| (path.clone(), std::fs::read_to_string(path).unwrap())).collect()
-}
 
 /// Returns the lines of the `sh` blocks of a page that start a command of ours, without what a shell does around it.
 fn command_lines(page: &str) -> Vec<String> {
@@ -52,9 +32,9 @@ fn parse(sandbox: &Sandbox, line: &str) -> i32 {
 fn every_command_line_of_the_pages_is_valid() {
     let sandbox = Sandbox::new();
     let mut found = 0;
-    for (path, page) in pages() {
+    for (path, page) in pages::all() {
         for line in command_lines(&page) {
-            assert_eq!(parse(&sandbox, &line), CONFIG, "{}: {line}", path.display());
+            assert_eq!(parse(&sandbox, &line), CONFIG, "{path}: {line}");
             found += 1;
         }
     }

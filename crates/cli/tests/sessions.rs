@@ -6,7 +6,7 @@
 
 mod support;
 
-use support::{furnish, session};
+use support::{furnish, pages, session};
 
 macro_rules! sessions {
     ($($name:ident),* $(,)?) => {$(
@@ -109,6 +109,15 @@ fn every_session_is_replayed() {
     for file in std::fs::read_dir(folder).unwrap() {
         let name = file.unwrap().path().file_stem().unwrap().to_string_lossy().into_owned();
         assert!(this.contains(&name), "sessions/{name}.txt is not named in sessions.rs");
+    }
+}
+
+#[test]
+fn every_page_with_a_session_is_replayed() {
+    let this = include_str!("sessions.rs");
+    for (path, page) in pages::all() {
+        let is_session = page.contains("```console\n");
+        assert!(!is_session || this.contains(&format!("replay_page(\"{path}\")")), "{path} is not replayed");
     }
 }
 

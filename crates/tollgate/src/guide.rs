@@ -50,6 +50,13 @@ mod pages {
     #[doc = include_str!("../../../docs/guide/custom-limits.md")]
     struct CustomLimits;
 
+    #[cfg(feature = "workers")]
+    #[doc = include_str!("../../../docs/migration/concurry.md")]
+    struct FromConcurry;
+
+    #[doc = include_str!("../../../docs/migration/zae-limiter.md")]
+    struct FromZaeLimiter;
+
     #[doc = include_str!("../../../docs/guide/hierarchies.md")]
     struct Hierarchies;
 

@@ -24,7 +24,11 @@ pub(crate) enum ConfigCommand {
   tollgate completions bash > \\
     ~/.local/share/bash-completion/completions/tollgate
   tollgate completions zsh > ~/.zfunc/_tollgate   # a directory in $fpath
-  tollgate completions fish > ~/.config/fish/completions/tollgate.fish")]
+  tollgate completions fish > ~/.config/fish/completions/tollgate.fish
+
+The script asks this program for each word: entities, resources, limits,
+namespaces and sets are completed from the store that the settings and the
+command line name. Print it again after an upgrade.")]
 pub(crate) struct CompletionsArgs {
     /// Shell to complete in
     #[arg(value_name = "SHELL")]

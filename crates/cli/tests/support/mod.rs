@@ -9,6 +9,7 @@ pub mod grid;
 #[cfg(unix)]
 pub mod http_server;
 pub mod json_page;
+pub mod pages;
 #[cfg(unix)]
 pub mod provider;
 pub mod recorder;

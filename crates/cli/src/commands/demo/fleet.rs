@@ -32,6 +32,9 @@ const WORKERS: u64 = 3;
 /// The price of a token in millionths of a dollar.
 pub(super) const PRICE: u64 = 30;
 
+/// The millionths of a dollar that are a cent.
+const CENT: u64 = 10_000;
+
 /// The budget of the project that runs out of it, in cents a day.
 const BUDGET: u64 = 150;
 
@@ -95,7 +98,7 @@ impl Fleet {
                 Limit::per_minute("rpm", rpm).burst(burst),
                 Limit::per_minute("tpm", tpm).burst(tokens),
                 Limit::resource("slots", slots),
-                Limit::per_day("spend", cents * 10_000).unit(usd.clone()),
+                Limit::per_day("spend", cents * CENT).unit(usd.clone()),
             ])
         };
         let set = |level, limits| catalog.set_limits(level, &limits).wait();
@@ -177,8 +180,11 @@ impl DemoWorker<'_> {
         let denial = error.denial();
         if let Some((part, status)) = denial.and_then(|denial| denial.limited_by()) {
             let limit = format!("{} of {}", status.limit().name(), part.entity);
-            let asked = i64::try_from(status.requested()).unwrap_or(i64::MAX);
-            let [left, asked] = [status.available(), asked].map(|amount| amount_text(status.limit(), amount));
+            let left = amount_text(status.limit(), status.available());
+            // A fraction of a cent that is asked is a cent: what is left is rounded down.
+            let cent = if status.limit().unit().is_some() { CENT } else { 1 };
+            let asked = i64::try_from(status.requested().next_multiple_of(cent)).unwrap_or(i64::MAX);
+            let asked = amount_text(status.limit(), asked);
             self.fleet.events.deny(self.key.name, &limit, &format!("{left} left, {asked} asked"));
         }
         let wait = denial.and_then(|denial| denial.retry_after());

@@ -1,18 +1,17 @@
 //! `tollgate completions`.
 
 use anyhow::{Context as _, Result};
-use clap::CommandFactory;
 use serde::Serialize;
 
-use crate::args::{Cli, CompletionsArgs};
+use crate::args::CompletionsArgs;
+use crate::completion;
 use crate::output::{Answer, Output, TextPage};
 
 /// Prints the completion script of a shell.
 pub(in crate::commands) fn completions(args: CompletionsArgs) -> Result<Output> {
-    let mut script = Vec::new();
-    clap_complete::generate(args.shell, &mut Cli::command(), "tollgate", &mut script);
-    let script = String::from_utf8(script).context("the completions are not UTF-8")?;
-    Ok(Output::new(CompletionsAnswer { shell: args.shell.to_string(), script }))
+    let shell = args.shell.to_string();
+    let script = completion::script(&shell).with_context(|| format!("{shell} has no completion script"))?;
+    Ok(Output::new(CompletionsAnswer { shell, script }))
 }
 
 #[derive(Serialize)]
@@ -23,6 +22,6 @@ struct CompletionsAnswer {
 
 impl Answer for CompletionsAnswer {
     fn text(&self, page: &mut TextPage) {
-        page.line(self.script.trim_end());
+        page.line(self.script.trim());
     }
 }

@@ -15,6 +15,9 @@ pub(super) struct SetView {
     /// How long its cooldown lasts; `null` without one.
     resumes_in_us: Option<u64>,
     tightest: Option<TightestView>,
+    /// Whether a program has opened the set, so that its limits are known.
+    #[serde(skip)]
+    has_limits: bool,
 }
 
 impl SetView {
@@ -23,6 +26,7 @@ impl SetView {
             name: set.name.clone(),
             resumes_in_us: cooling_us(set, now),
             tightest: snapshot::tightest(&set.limits).map(|(status, share)| TightestView::of(status, share)),
+            has_limits: !set.limits.is_empty(),
         }
     }
 }
@@ -36,7 +40,10 @@ pub(super) fn sets_text(sets: &[SetView], max: usize, page: &mut TextPage) {
     let mut table =
         TextTable::new(["LIMIT SET", "STATE", "LIMIT", "LEFT", "USED"]).right(3).shorten(0).shorten(2);
     for set in sets.iter().take(max) {
-        let [limit, left, bar] = TightestView::cells(set.tightest.as_ref());
+        let [limit, left, bar] = match set.has_limits {
+            true => TightestView::cells(set.tightest.as_ref()),
+            false => ["none known", "", ""].map(TableCell::from),
+        };
         table.row([TableCell::name(&set.name), state(set.resumes_in_us, false), limit, left, bar]);
     }
     page.table(&table);
