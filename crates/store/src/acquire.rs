@@ -15,6 +15,21 @@ use crate::sync::MutexGuard;
 use crate::{BucketCell, Clock, LeaseTerm, Priority, WAITERS_MAX};
 
 /// What a caller wants to wait for, and how long.
+///
+/// # Examples
+///
+/// ```
+/// use tollgate_core::{Limit, Limits, Tick, demand};
+/// use tollgate_store::{BucketCell, Clock, Key, Priority, WaitRequest};
+///
+/// let limits = Limits::new([Limit::per_minute("rpm", 100)])?;
+/// let cell = BucketCell::new(Key::new(&["jobs"]), limits.clone(), Tick::ZERO);
+/// let costs = limits.costs(&demand! { rpm: 1 })?;
+/// // A batch job that others may overtake, in a queue of at most 50 waiters.
+/// let request = WaitRequest { priority: Priority::Batch, waiters_max: 50, ..WaitRequest::of(costs) };
+/// assert!(cell.acquire(&Clock::system(), request).wait().is_ok());
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Debug)]
 pub struct WaitRequest {
     /// What to take.
@@ -30,6 +45,25 @@ pub struct WaitRequest {
 }
 
 /// What was taken, and what it took to get it.
+///
+/// # Examples
+///
+/// ```
+/// use tollgate_core::{Limit, Limits, Tick, Usage, demand};
+/// use tollgate_store::{BucketCell, Key, ManualClock, WaitRequest};
+///
+/// let clock = ManualClock::at(Tick::from_secs(10)).clock();
+/// let limits = Limits::new([Limit::per_minute("tpm", 1_000)])?;
+/// let cell = BucketCell::new(Key::new(&["user-1"]), limits.clone(), Tick::ZERO);
+/// let request = WaitRequest::of(limits.costs(&demand! { tpm: 600 })?);
+/// let granted = cell.acquire(&clock, request).wait()?;
+/// assert_eq!(granted.waited, None, "there was no queue");
+/// // What the call did not use is given back.
+/// let usage = Usage { at: granted.at, reserved: &granted.costs, used: &[150], holder: None };
+/// cell.settle(&clock, &limits, &usage);
+/// assert_eq!(cell.peek(&clock)[0].available(), 850);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Debug, PartialEq)]
 pub struct Granted {
     /// When it was taken; a refund wants to know.
@@ -43,6 +77,26 @@ pub struct Granted {
 }
 
 /// The wait ended without a grant.
+///
+/// # Examples
+///
+/// ```
+/// use tollgate_core::{Limit, Limits, Span, Tick, demand};
+/// use tollgate_store::{BucketCell, Key, ManualClock, WaitError, WaitRequest};
+///
+/// let clock = ManualClock::at(Tick::from_secs(10)).clock();
+/// let limits = Limits::new([Limit::per_minute("rpm", 1)])?;
+/// let cell = BucketCell::new(Key::new(&["user-1"]), limits.clone(), Tick::ZERO);
+/// let request = WaitRequest::of(limits.costs(&demand! { rpm: 1 })?);
+/// cell.acquire(&clock, request.clone()).wait()?;
+/// // The next request would be granted after a minute, and the caller has a second.
+/// let request = WaitRequest { deadline: Some(clock.now() + Span::from_secs(1)), ..request };
+/// let Err(WaitError::TimedOut { denial, waited }) = cell.acquire(&clock, request).wait() else {
+///     panic!("it cannot be granted in time");
+/// };
+/// assert!(waited.is_zero() && denial.wait().is_some_and(|wait| wait.as_secs() > 1));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum WaitError {
@@ -92,6 +146,29 @@ impl WaitRequest {
 ///
 /// Dropping it at any time leaves no trace: its place in the queue is gone, a grant that it has not collected is
 /// given back, and the next waiter is looked at.
+///
+/// # Examples
+///
+/// ```
+/// use std::pin::pin;
+/// use std::task::{Context, Waker};
+/// use tollgate_core::{Limit, Limits, Span, Tick, demand};
+/// use tollgate_store::{BucketCell, Key, ManualClock, WaitRequest};
+///
+/// let manual = ManualClock::at(Tick::from_secs(10));
+/// let clock = manual.clock();
+/// let limits = Limits::new([Limit::per_minute("rpm", 1)])?;
+/// let cell = BucketCell::new(Key::new(&["user-1"]), limits.clone(), Tick::ZERO);
+/// let request = WaitRequest::of(limits.costs(&demand! { rpm: 1 })?);
+/// cell.acquire(&clock, request.clone()).wait()?;
+///
+/// let mut waiting = pin!(cell.acquire(&clock, request));
+/// let mut context = Context::from_waker(Waker::noop());
+/// assert!(waiting.as_mut().poll(&mut context).is_pending());
+/// manual.advance(Span::from_secs(60));
+/// assert!(waiting.as_mut().poll(&mut context).is_ready());
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[must_use = "a wait begins when this is awaited"]
 pub struct WaitFuture<'a> {
     cell: &'a Arc<BucketCell>,

@@ -9,6 +9,26 @@ use crate::{Key, StoreError};
 const PARTS: i128 = 1_000_000;
 
 /// What is in use of one bucket, and what was used of it that is in no record yet.
+///
+/// # Examples
+///
+/// ```
+/// use tollgate_core::{Limit, Limits, Tick, demand};
+/// use tollgate_store::{Backend, BucketRef, Key, ManualClock, Memory, Op, Scope, Step, Store, Transaction};
+///
+/// let store = Memory::builder().clock(ManualClock::at(Tick::from_secs(7_200)).clock()).build();
+/// let (key, limits) = (Key::new(&["user-1", "gpt-4"]), Limits::new([Limit::per_minute("tpm", 100)])?);
+/// let costs = limits.costs(&demand! { tpm: 25 })?;
+/// let place = BucketRef { namespace: "app", key: &key, limits: &limits };
+/// let steps = [Step { place, op: Op::Take { costs: &costs, term: None } }];
+/// store.apply(&Transaction { id: None, steps: &steps, metered: true }).wait()?;
+///
+/// let page = store.activity("app", Scope::Bucket("user-1", "gpt-4"), None).wait()?;
+/// let activity = &page.items[0];
+/// assert_eq!(activity.in_use, 250_000, "a quarter of the capacity");
+/// assert_eq!(activity.hours().collect::<Vec<_>>(), [Tick::from_secs(7_200)]);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Activity {
     /// The entity.

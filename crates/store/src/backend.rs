@@ -16,6 +16,30 @@ pub const FORGET_MAX: usize = 1_000;
 /// Buckets and records in one store, so that both can change together.
 ///
 /// The key of a bucket has two parts here: the entity and the resource.
+///
+/// # Examples
+///
+/// ```
+/// use tollgate_core::{Limit, Limits, demand};
+/// use tollgate_store::records::{Item, ItemKey, Records, Write};
+/// use tollgate_store::{Backend, BucketRef, Key, Memory, Op, Step, Transaction, TxnOutcome};
+///
+/// let store = Memory::default();
+/// let (key, limits) = (Key::new(&["user-1", "gpt-4"]), Limits::new([Limit::per_minute("rpm", 1)])?);
+/// let costs = limits.costs(&demand! { rpm: 1 })?;
+/// let place = BucketRef { namespace: "app", key: &key, limits: &limits };
+/// let steps = [Step { place, op: Op::Take { costs: &costs, term: None } }];
+/// let call = Transaction { id: None, steps: &steps, metered: false };
+///
+/// // The record is written only if the request is admitted.
+/// let keys = ["first", "second"].map(|name| ItemKey::new("app/CALLS", name));
+/// let [first, second] = keys.clone().map(|key| [Write::Put(Item::new(key), Vec::new())]);
+/// assert!(matches!(store.apply_with(&call, &first).wait()?, TxnOutcome::Done(_)));
+/// assert!(matches!(store.apply_with(&call, &second).wait()?, TxnOutcome::Denied(_)));
+/// let found = store.get_many(&keys).wait()?;
+/// assert!(found[0].is_some() && found[1].is_none());
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 pub trait Backend: Store + Records {
     /// Applies the call and makes the writes, or does neither. The writes of a call that is denied are not made.
     fn apply_with<'a>(
@@ -96,6 +120,15 @@ pub trait Backend: Store + Records {
 }
 
 /// Which buckets.
+///
+/// # Examples
+///
+/// ```
+/// use tollgate_store::Scope;
+///
+/// assert!(Scope::Entity("user-1").has("user-1", "gpt-4"));
+/// assert!(!Scope::Bucket("user-1", "gpt-4").has("user-1", "budget"));
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scope<'a> {
     /// Those of an entity.
@@ -109,6 +142,25 @@ pub enum Scope<'a> {
 }
 
 /// How one bucket stands.
+///
+/// # Examples
+///
+/// ```
+/// use tollgate_core::{Limit, Limits, demand};
+/// use tollgate_store::{Backend, BucketRef, Key, Memory, Op, Scope, Step, Store, Transaction};
+///
+/// let store = Memory::default();
+/// let (key, limits) = (Key::new(&["user-1", "gpt-4"]), Limits::new([Limit::resource("slots", 3)])?);
+/// let costs = limits.costs(&demand! { slots: 2 })?;
+/// let place = BucketRef { namespace: "app", key: &key, limits: &limits };
+/// let steps = [Step { place, op: Op::Take { costs: &costs, term: None } }];
+/// store.apply(&Transaction { id: None, steps: &steps, metered: false }).wait()?;
+///
+/// let page = store.buckets("app", Scope::Resource("gpt-4"), None, 100).wait()?;
+/// let bucket = &page.items[0];
+/// assert_eq!((bucket.entity.as_str(), bucket.limits[0].available()), ("user-1", 1));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Debug, PartialEq)]
 pub struct BucketStatus {
     /// The entity.
@@ -120,6 +172,26 @@ pub struct BucketStatus {
 }
 
 /// A bucket in this process, and where its usage is counted.
+///
+/// # Examples
+///
+/// ```
+/// use tollgate_core::{Limit, Limits, demand};
+/// use tollgate_store::usage::Caller;
+/// use tollgate_store::{Backend, BucketRef, Key, Memory, Priority, Store};
+///
+/// let store = Memory::default();
+/// let (key, limits) = (Key::new(&["user-1", "gpt-4"]), Limits::new([Limit::resource("slots", 3)])?);
+/// let costs = limits.costs(&demand! { slots: 1 })?;
+/// let place = BucketRef { namespace: "app", key: &key, limits: &limits };
+/// let _used = store.cell(&place)?;
+///
+/// let local = store.pin(&place).expect("the bucket is in this process");
+/// let at = local.cell.try_take(store.clock(), &costs, None, Priority::Normal)?;
+/// local.count_take(at, &limits, Caller::Own, costs.amounts());
+/// assert_eq!(local.cell.peek(store.clock())[0].available(), 2);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone)]
 pub struct LocalBucket {
     /// The bucket.

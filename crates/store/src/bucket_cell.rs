@@ -19,12 +19,47 @@ use crate::sync::{Mutex, MutexGuard, order_of};
 use crate::{Alarm, Clock, Key, Priority};
 
 /// One bucket in memory with its queue. Made by [`BucketCell::new`] or by a [`Memory`](crate::Memory).
+///
+/// # Examples
+///
+/// ```
+/// use tollgate_core::{Limit, Limits, Tick, demand};
+/// use tollgate_store::{BucketCell, Key, ManualClock, Priority};
+///
+/// let clock = ManualClock::at(Tick::from_secs(10)).clock();
+/// let limits = Limits::new([Limit::per_minute("rpm", 1)])?;
+/// let cell = BucketCell::new(Key::new(&["user-1"]), limits.clone(), Tick::ZERO);
+/// let costs = limits.costs(&demand! { rpm: 1 })?;
+/// cell.try_take(&clock, &costs, None, Priority::Normal)?;
+/// let denial = cell.try_take(&clock, &costs, None, Priority::Normal).unwrap_err();
+/// assert_eq!(denial.wait().map(|wait| wait.as_secs()), Some(60));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 pub struct BucketCell {
     key: Key,
     inner: Mutex<LockedBucket>,
 }
 
 /// How long a holder of resources may be silent before they are taken from it.
+///
+/// # Examples
+///
+/// ```
+/// use tollgate_core::{Limit, Limits, Span, Tick, demand};
+/// use tollgate_store::{BucketCell, Key, LeaseTerm, ManualClock, Priority, new_holder_id};
+///
+/// let manual = ManualClock::at(Tick::from_secs(10));
+/// let limits = Limits::new([Limit::resource("slots", 1)])?;
+/// let cell = BucketCell::new(Key::new(&["pool"]), limits.clone(), Tick::ZERO);
+/// let term = LeaseTerm { holder: new_holder_id(), ttl: Span::from_secs(30) };
+/// cell.try_take(&manual.clock(), &limits.costs(&demand! { slots: 1 })?, Some(term), Priority::Normal)?;
+///
+/// manual.advance(Span::from_secs(20));
+/// assert!(cell.renew(&manual.clock(), term), "a heartbeat in time");
+/// manual.advance(Span::from_secs(31));
+/// assert!(!cell.renew(&manual.clock(), term), "the slot is free again");
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LeaseTerm {
     /// The holder, unique among all.
@@ -111,6 +146,8 @@ impl BucketCell {
     ///
     /// Inlined, because the call would be a tenth of all that it does. The time is read before the lock is taken, which so
     /// is held for less than half as long: if it had to be waited for, the bucket is later than that, and never goes back.
+    // Hidden: the fast path of sibling crates, as are `take_plain_under` and `settle_packed`.
+    #[doc(hidden)]
     #[inline(always)]
     pub fn take_plain(&self, clock: &Clock, costs: &SmallCosts) -> Option<Tick> {
         let now = clock.now();
@@ -123,6 +160,7 @@ impl BucketCell {
     }
 
     /// As [`take_plain`](BucketCell::take_plain), if these very limits are in force, which the costs are counted in.
+    #[doc(hidden)]
     #[inline]
     pub fn take_plain_under(&self, now: Tick, limits: &Limits, costs: &SmallCosts) -> Option<Tick> {
         let mut inner = self.lock();
@@ -165,6 +203,7 @@ impl BucketCell {
 
     /// As [`settle`](BucketCell::settle), for the common case: no caller waits, nothing is over-used, and what was
     /// taken is packed. `false`, with nothing changed, if it is another.
+    #[doc(hidden)]
     #[inline]
     pub fn settle_packed(&self, limits: &Limits, packed: &Packed, used: &[u64; 4]) -> bool {
         let mut inner = self.lock();

@@ -37,6 +37,17 @@ pub const PRIORITY_OFFSET: [Duration; 3] = [Duration::ZERO, Duration::from_secs(
 pub(crate) const REACTION_MAX: Span = Span::from_millis(750);
 
 /// Who goes first when several wait.
+///
+/// # Examples
+///
+/// ```
+/// use tollgate_core::Span;
+/// use tollgate_store::Priority;
+///
+/// assert_eq!(Priority::default(), Priority::Normal);
+/// assert_eq!(Priority::Normal.patience(), Span::from_secs(5));
+/// assert!(Priority::Interactive.patience() < Priority::Batch.patience());
+/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Priority {
     /// A user looks at a screen: passed over by no waiter that came later.
@@ -56,6 +67,18 @@ impl Priority {
 }
 
 /// The place of a waiter in the queue. The least goes first.
+///
+/// # Examples
+///
+/// ```
+/// use tollgate_core::{Span, Tick};
+/// use tollgate_store::{Clock, Priority, WaitQueues};
+///
+/// let (queues, clock, now) = (WaitQueues::default(), Clock::system(), Tick::from_secs(10));
+/// let batch = queues.guard(&clock, Priority::Batch, now).rank();
+/// let interactive = queues.guard(&clock, Priority::Interactive, now + Span::from_secs(59)).rank();
+/// assert!(interactive < batch, "it overtakes a batch that has waited for less than a minute");
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Rank {
     /// When it came, and for how long it may be passed over.

@@ -15,6 +15,25 @@ pub const CHAIN_MAX: usize = 8;
 ///
 /// Cells are locked in the order of their addresses, whatever their order in the chain, so two chains that
 /// share cells never wait for each other in a circle.
+///
+/// # Examples
+///
+/// ```
+/// use tollgate_core::{Limit, Limits, Tick, demand};
+/// use tollgate_store::{BucketCell, CellChain, Clock, Key, Priority};
+///
+/// let limits = |slots| Limits::new([Limit::resource("slots", slots)]);
+/// let (user, team) = (limits(5)?, limits(1)?);
+/// let costs = user.costs(&demand! { slots: 1 })?;
+/// let cells = [("user-1", user), ("team", team)]
+///     .map(|(entity, limits)| BucketCell::new(Key::new(&[entity]), limits, Tick::ZERO));
+/// let (chain, clock) = (CellChain::new(cells.to_vec())?, Clock::system());
+///
+/// assert!(chain.try_take(&clock, &[&costs, &costs], None, Priority::Normal).is_ok());
+/// assert!(chain.try_take(&clock, &[&costs, &costs], None, Priority::Normal).is_err());
+/// assert_eq!(cells[0].peek(&clock)[0].available(), 4, "the denied call took nothing");
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone)]
 pub struct CellChain {
     cells: Vec<Arc<BucketCell>>,
@@ -22,9 +41,12 @@ pub struct CellChain {
 }
 
 /// The most cells of which [`CellChain::take_plain`] takes.
+#[doc(hidden)]
 pub const PLAIN_CHAIN_MAX: usize = 4;
 
 /// What [`CellChain::take_plain`] takes of one cell.
+// Hidden: the fast path of sibling crates.
+#[doc(hidden)]
 #[derive(Clone, Copy)]
 pub struct PlainStep<'a> {
     /// The limits that the costs are counted in.
@@ -36,6 +58,20 @@ pub struct PlainStep<'a> {
 }
 
 /// Why cells do not make a chain.
+///
+/// # Examples
+///
+/// ```
+/// use std::sync::Arc;
+/// use tollgate_core::{Limit, Limits, Tick};
+/// use tollgate_store::{BucketCell, CellChain, ChainError, Key};
+///
+/// let limits = Limits::new([Limit::per_minute("rpm", 100)])?;
+/// let cell = BucketCell::new(Key::new(&["user-1"]), limits, Tick::ZERO);
+/// let repeated = CellChain::new(vec![Arc::clone(&cell), cell]);
+/// assert_eq!(repeated.err(), Some(ChainError::Repeated));
+/// # Ok::<(), tollgate_core::LimitsError>(())
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ChainError {
@@ -111,6 +147,7 @@ impl CellChain {
     /// Takes each step of the cell in its place, and notes when, if no caller waits, all buckets are plain and under the limits
     /// of their steps, and all costs fit, which is the common case. `false`, with nothing taken, if not, or if the chain has
     /// more than [`PLAIN_CHAIN_MAX`] cells.
+    #[doc(hidden)]
     #[inline]
     pub fn take_plain(&self, now: Tick, steps: &mut [PlainStep<'_>]) -> bool {
         if self.cells.len() > PLAIN_CHAIN_MAX || steps.len() != self.cells.len() {

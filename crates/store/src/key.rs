@@ -10,6 +10,17 @@ const LONG: u8 = u8::MAX;
 /// The key of a bucket. Parts stay apart: `["a:b", "c"]` is not `["a", "b:c"]`.
 ///
 /// Up to 22 bytes are kept inline, so that ten million of them cost no allocation of their own.
+///
+/// # Examples
+///
+/// ```
+/// use tollgate_store::Key;
+///
+/// let key = Key::new(&["user-1", "gpt-4"]);
+/// assert_eq!(key.pair(), Some(("user-1", "gpt-4")));
+/// assert_ne!(Key::new(&["a:b", "c"]), Key::new(&["a", "b:c"]));
+/// assert_eq!(Key::from_bytes(key.as_bytes()), key);
+/// ```
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub struct Key(Bytes);
 

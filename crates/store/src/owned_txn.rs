@@ -43,6 +43,28 @@ impl Transaction<'_> {
 }
 
 /// A [`Transaction`] that borrows nothing.
+///
+/// # Examples
+///
+/// ```
+/// use tollgate_core::{Limit, Limits, demand};
+/// use tollgate_store::{
+///     BucketRef, Key, Memory, Op, OwnedTransaction, Step, Store, Transaction, TxnOutcome,
+/// };
+///
+/// let store = Memory::default();
+/// let (key, limits) = (Key::new(&["user-1"]), Limits::new([Limit::resource("slots", 3)])?);
+/// let costs = limits.costs(&demand! { slots: 2 })?;
+/// let place = BucketRef { namespace: "app", key: &key, limits: &limits };
+/// let steps = [Step { place, op: Op::Take { costs: &costs, term: None } }];
+/// let kept = OwnedTransaction::new(&Transaction { id: None, steps: &steps, metered: false });
+/// let TxnOutcome::Done(done) = kept.with(|call| store.apply(call).wait())? else { panic!("it fits") };
+/// // The caller is gone, so what its call took is given back.
+/// let undo = kept.undo(&done).expect("it took something");
+/// undo.with(|call| store.apply_detached(call));
+/// assert_eq!(store.peek(&place).wait()?[0].available(), 3);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Debug)]
 pub struct OwnedTransaction {
     /// The id of the call.

@@ -7,6 +7,19 @@ use std::sync::OnceLock;
 /// A process that was forked off has the memory of its parent and none of its threads. A lock that one of them had at that moment
 /// is locked for ever, and what it guards may be half done. So nothing of the parent's is touched: the values of processes
 /// that were forked off from each other are a chain, and each goes to its own.
+///
+/// # Examples
+///
+/// ```
+/// use std::sync::Mutex;
+/// use tollgate_store::{PerProcess, generation};
+///
+/// let calls: PerProcess<Mutex<Vec<&str>>> = PerProcess::new(generation().into());
+/// calls.get(generation().into()).lock().unwrap().push("of this process");
+/// // A forked child has another number, and does not touch the lock of its parent.
+/// let child = u64::from(generation()) + 1;
+/// assert!(calls.get(child).lock().unwrap().is_empty());
+/// ```
 #[derive(Debug)]
 pub struct PerProcess<T> {
     process: u64,

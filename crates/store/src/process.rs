@@ -15,6 +15,19 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use crate::{PerProcess, generation};
 
 /// A process or a thread, as others on this host can look for it.
+///
+/// # Examples
+///
+/// ```
+/// use tollgate_store::Process;
+///
+/// let this = Process::this();
+/// assert!(this.is_there());
+/// // Another process with the same id, which has started at another time.
+/// let other = Process { started: this.started.wrapping_add(1), ..this };
+/// # #[cfg(target_os = "linux")]
+/// assert!(!other.is_there());
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Process {
     /// The boot of the host and its space of process ids. A process with another tag cannot be looked for.
@@ -44,6 +57,17 @@ pub fn new_living_holder() -> u128 {
 }
 
 /// Who was found to be gone, or there. Each process is looked for once.
+///
+/// # Examples
+///
+/// ```
+/// use tollgate_store::{LivenessCache, new_holder_id, new_living_holder};
+///
+/// let mut liveness = LivenessCache::default();
+/// assert!(!liveness.is_gone(new_holder_id()));
+/// // Only a living holder is kept for as long as its process is there.
+/// assert!(liveness.lives(new_living_holder()) && !liveness.lives(new_holder_id()));
+/// ```
 #[derive(Debug, Default)]
 pub struct LivenessCache(HashMap<Process, bool>);
 

@@ -11,6 +11,18 @@ use crate::block_on::block_on;
 ///
 /// Memory answers at once and allocates nothing; a store across a network answers later. Both have one
 /// signature, so there are no twins of functions for threads and for tasks.
+///
+/// # Examples
+///
+/// ```
+/// use tollgate_store::Reply;
+///
+/// assert_eq!(Reply::ready(7).wait(), 7, "in a thread");
+/// # tokio::runtime::Builder::new_current_thread().build()?.block_on(async {
+/// assert_eq!(Reply::later(async { 7 }).await, 7, "in a task");
+/// # });
+/// # Ok::<(), std::io::Error>(())
+/// ```
 #[must_use = "an answer that is not waited for may never be asked for"]
 pub struct Reply<'a, T>(ReplyState<'a, T>);
 

@@ -10,6 +10,56 @@ use crate::{Clock, Key, LeaseTerm, Reply};
 ///
 /// A call is applied whole or not at all, and at most once for each id: a caller that lost the answer retries
 /// with the same id and gets the outcome.
+///
+/// # Examples
+///
+/// ```
+/// use std::sync::atomic::{AtomicU64, Ordering};
+/// use tollgate_core::{Denial, Limit, Limits, Status};
+/// use tollgate_store::{
+///     BucketRef, Clock, Key, Memory, Reach, Reply, Step, Store, StoreError, Transaction, TxnOutcome,
+/// };
+///
+/// /// Counts the calls that are sent to a store.
+/// struct Counted<S>(S, AtomicU64);
+///
+/// impl<S: Store> Store for Counted<S> {
+///     fn reach(&self) -> Reach {
+///         self.0.reach()
+///     }
+///
+///     fn clock(&self) -> &Clock {
+///         self.0.clock()
+///     }
+///
+///     fn apply<'a>(&'a self, call: &Transaction<'a>) -> Reply<'a, Result<TxnOutcome, StoreError>> {
+///         self.1.fetch_add(1, Ordering::Relaxed);
+///         self.0.apply(call)
+///     }
+///
+///     fn evaluate<'a>(&'a self, steps: &[Step<'a>]) -> Reply<'a, Result<Vec<Denial>, StoreError>> {
+///         self.0.evaluate(steps)
+///     }
+///
+///     fn peek<'a>(&'a self, place: &BucketRef<'a>) -> Reply<'a, Result<Vec<Status>, StoreError>> {
+///         self.0.peek(place)
+///     }
+///
+///     fn apply_detached(&self, call: &Transaction<'_>) {
+///         self.1.fetch_add(1, Ordering::Relaxed);
+///         self.0.apply_detached(call);
+///     }
+///
+///     fn new_holder_id(&self) -> u128 {
+///         self.0.new_holder_id()
+///     }
+/// }
+///
+/// let store = Counted(Memory::default(), AtomicU64::new(0));
+/// store.apply(&Transaction { id: None, steps: &[], metered: false }).wait()?;
+/// assert_eq!(store.1.load(Ordering::Relaxed), 1);
+/// # Ok::<(), StoreError>(())
+/// ```
 pub trait Store: Send + Sync {
     /// Who sees the buckets.
     fn reach(&self) -> Reach;
@@ -54,6 +104,16 @@ pub trait Store: Send + Sync {
 pub type OutcomeCallback = Box<dyn FnOnce(&TxnOutcome) + Send>;
 
 /// Who sees the buckets of a store.
+///
+/// # Examples
+///
+/// ```
+/// use tollgate_store::{Memory, Reach, Store};
+///
+/// // A limit that all hosts share needs a store that they can reach.
+/// let store = Memory::default();
+/// assert!(store.reach() < Reach::Fleet);
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
 pub enum Reach {
@@ -66,10 +126,47 @@ pub enum Reach {
 }
 
 /// The id of a call, unique among all callers.
+///
+/// # Examples
+///
+/// ```
+/// use tollgate_core::{Limit, Limits, demand};
+/// use tollgate_store::{BucketRef, Key, Memory, Op, OpId, Step, Store, Transaction, random_id};
+///
+/// let store = Memory::default();
+/// let (key, limits) = (Key::new(&["user-1"]), Limits::new([Limit::resource("slots", 3)])?);
+/// let costs = limits.costs(&demand! { slots: 1 })?;
+/// let place = BucketRef { namespace: "app", key: &key, limits: &limits };
+/// let steps = [Step { place, op: Op::Take { costs: &costs, term: None } }];
+/// let call = Transaction { id: Some(OpId(random_id())), steps: &steps, metered: false };
+/// assert_eq!(store.apply(&call).wait()?, store.apply(&call).wait()?);
+/// assert_eq!(store.peek(&place).wait()?[0].available(), 2, "it was applied once");
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct OpId(pub u128);
 
 /// Steps that are applied together.
+///
+/// # Examples
+///
+/// ```
+/// use tollgate_core::{Limit, Limits, demand};
+/// use tollgate_store::{BucketRef, Key, Memory, Op, Step, Store, Transaction, TxnOutcome};
+///
+/// let store = Memory::default();
+/// let keys = [Key::new(&["user-1", "gpt-4"]), Key::new(&["team", "gpt-4"])];
+/// let limits = [Limits::new([Limit::per_day("rpd", 5)])?, Limits::new([Limit::per_day("rpd", 1)])?];
+/// let costs = limits[0].costs(&demand! { rpd: 1 })?;
+/// let place = |index: usize| BucketRef { namespace: "app", key: &keys[index], limits: &limits[index] };
+/// let take = |index| Step { place: place(index), op: Op::Take { costs: &costs, term: None } };
+/// let call = Transaction { id: None, steps: &[take(0), take(1)], metered: true };
+/// assert!(matches!(store.apply(&call).wait()?, TxnOutcome::Done(_)));
+/// // The team has nothing left, so nothing is taken of the user's bucket either.
+/// assert!(matches!(store.apply(&call).wait()?, TxnOutcome::Denied(_)));
+/// assert_eq!(store.peek(&place(0)).wait()?[0].available(), 4);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Debug)]
 pub struct Transaction<'a> {
     /// With an id, the call is applied at most once however often it is sent.
@@ -82,6 +179,22 @@ pub struct Transaction<'a> {
 }
 
 /// One bucket, and what to do to it.
+///
+/// # Examples
+///
+/// ```
+/// use tollgate_core::{Limit, Limits, demand};
+/// use tollgate_store::{BucketRef, Key, Op, Step};
+///
+/// let (key, limits) = (Key::new(&["user-1"]), Limits::new([Limit::per_minute("rpm", 10)])?);
+/// let costs = limits.costs(&demand! { rpm: 1 })?;
+/// let place = BucketRef { namespace: "app", key: &key, limits: &limits };
+/// let take = Step { place, op: Op::Take { costs: &costs, term: None } };
+/// let reset = Step { place, op: Op::Reset };
+/// assert!(take.takes().is_some() && take.creates());
+/// assert!(reset.takes().is_none() && !reset.creates());
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Debug)]
 pub struct Step<'a> {
     /// The bucket.
@@ -91,6 +204,18 @@ pub struct Step<'a> {
 }
 
 /// Which bucket, and under which limits.
+///
+/// # Examples
+///
+/// ```
+/// use tollgate_core::{Limit, Limits};
+/// use tollgate_store::{BucketRef, Key, Memory, Store};
+///
+/// let (key, limits) = (Key::new(&["user-1", "gpt-4"]), Limits::new([Limit::per_minute("rpm", 10)])?);
+/// let place = BucketRef { namespace: "app", key: &key, limits: &limits };
+/// assert_eq!(Memory::default().peek(&place).wait()?[0].available(), 10, "a bucket that was never used");
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Copy, Debug)]
 pub struct BucketRef<'a> {
     /// Namespaces have nothing in common.
@@ -103,6 +228,26 @@ pub struct BucketRef<'a> {
 }
 
 /// What can be done to a bucket.
+///
+/// # Examples
+///
+/// ```
+/// use tollgate_core::{Limit, Limits, demand};
+/// use tollgate_store::{BucketRef, Key, Memory, Op, Step, Store, StoreError, Transaction};
+///
+/// let store = Memory::default();
+/// let (key, limits) = (Key::new(&["user-1"]), Limits::new([Limit::per_day("rpd", 10)])?);
+/// let (three, one) = (limits.costs(&demand! { rpd: 3 })?, limits.costs(&demand! { rpd: 1 })?);
+/// let place = BucketRef { namespace: "app", key: &key, limits: &limits };
+/// let available_after = |op| -> Result<i64, StoreError> {
+///     store.apply(&Transaction { id: None, steps: &[Step { place, op }], metered: false }).wait()?;
+///     Ok(store.peek(&place).wait()?[0].available())
+/// };
+/// assert_eq!(available_after(Op::Take { costs: &three, term: None })?, 7);
+/// assert_eq!(available_after(Op::TopUp(&one))?, 8);
+/// assert_eq!(available_after(Op::Reset)?, 10);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub enum Op<'a> {
@@ -128,6 +273,28 @@ pub enum Op<'a> {
 }
 
 /// What came of a call.
+///
+/// # Examples
+///
+/// ```
+/// use tollgate_core::{Limit, Limits, demand};
+/// use tollgate_store::{BucketRef, Key, Memory, Op, Step, Store, Transaction, TxnOutcome};
+///
+/// let store = Memory::default();
+/// let (key, limits) = (Key::new(&["user-1"]), Limits::new([Limit::resource("slots", 1)])?);
+/// let costs = limits.costs(&demand! { slots: 1 })?;
+/// let place = BucketRef { namespace: "app", key: &key, limits: &limits };
+/// let steps = [Step { place, op: Op::Take { costs: &costs, term: None } }];
+/// let call = Transaction { id: None, steps: &steps, metered: false };
+/// let answers = [store.apply(&call).wait()?, store.apply(&call).wait()?].map(|outcome| match outcome {
+///     TxnOutcome::Done(done) => format!("{} step was applied", done.len()),
+///     TxnOutcome::Denied(denials) => format!("{:?} is short", denials[0].limited_by().map(|it| it.requested())),
+///     TxnOutcome::Stale(step) => format!("step {step} has old limits"),
+///     _ => "unknown".into(),
+/// });
+/// assert_eq!(answers, ["1 step was applied", "Some(1) is short"]);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum TxnOutcome {
@@ -141,6 +308,24 @@ pub enum TxnOutcome {
 }
 
 /// What came of one step.
+///
+/// # Examples
+///
+/// ```
+/// use tollgate_core::{Limit, Limits, Span};
+/// use tollgate_store::{
+///     BucketRef, Key, LeaseTerm, Memory, Op, Step, StepOutcome, Store, Transaction, TxnOutcome,
+/// };
+///
+/// let store = Memory::default();
+/// let (key, limits) = (Key::new(&["pool"]), Limits::new([Limit::resource("slots", 1)])?);
+/// let place = BucketRef { namespace: "app", key: &key, limits: &limits };
+/// let term = LeaseTerm { holder: store.new_holder_id(), ttl: Span::from_secs(30) };
+/// let heartbeat = [Step { place, op: Op::Renew(term) }];
+/// let outcome = store.apply(&Transaction { id: None, steps: &heartbeat, metered: false }).wait()?;
+/// assert_eq!(outcome, TxnOutcome::Done(vec![StepOutcome::Renewed(false)]), "it holds nothing");
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum StepOutcome {
@@ -155,6 +340,26 @@ pub enum StepOutcome {
 }
 
 /// Something that was taken.
+///
+/// # Examples
+///
+/// ```
+/// use tollgate_core::{Limit, Limits, Usage, demand};
+/// use tollgate_store::{
+///     BucketRef, Key, Memory, Op, Step, StepOutcome, Store, StoreError, Transaction, TxnOutcome,
+/// };
+///
+/// let store = Memory::default();
+/// let (key, limits) = (Key::new(&["user-1"]), Limits::new([Limit::per_day("tpd", 1_000)])?);
+/// let reserved = limits.costs(&demand! { tpd: 600 })?;
+/// let place = BucketRef { namespace: "app", key: &key, limits: &limits };
+/// let apply = |op| store.apply(&Transaction { id: None, steps: &[Step { place, op }], metered: false }).wait();
+/// let TxnOutcome::Done(done) = apply(Op::Take { costs: &reserved, term: None })? else { panic!("it fits") };
+/// let StepOutcome::Taken(taken) = done[0] else { panic!("it was taken") };
+/// apply(Op::Settle(Usage { at: taken.at, reserved: &reserved, used: &[150], holder: None }))?;
+/// assert_eq!(store.peek(&place).wait()?[0].available(), 850);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Taken {
     /// When; a refund wants to know.
@@ -166,6 +371,22 @@ pub struct Taken {
 }
 
 /// Why a store could not answer. A denial is no error.
+///
+/// # Examples
+///
+/// ```
+/// use std::time::Duration;
+/// use tollgate_store::StoreError;
+///
+/// /// Returns true if a retry may succeed.
+/// fn is_transient(error: &StoreError) -> bool {
+///     matches!(error, StoreError::Unavailable(..))
+/// }
+///
+/// let error = StoreError::Unavailable(Duration::from_secs(2), "connection reset".into());
+/// assert!(is_transient(&error));
+/// assert_eq!(error.to_string(), "the store did not answer within 2s: connection reset");
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum StoreError {

@@ -8,6 +8,24 @@ use crate::{LivenessCache, Op, Step, StepOutcome, Taken};
 const SEEN_FOR: Span = Span::from_secs(60);
 
 /// A bucket and the limits it is under.
+///
+/// # Examples
+///
+/// ```
+/// use tollgate_core::{Limit, Limits, Tick, demand};
+/// use tollgate_store::{BucketRef, Key, Op, Step, StoredBucket};
+///
+/// let (key, limits) = (Key::new(&["user-1"]), Limits::new([Limit::per_minute("rpm", 10)])?);
+/// let (now, costs) = (Tick::from_secs(10), limits.costs(&demand! { rpm: 4 })?);
+/// let place = BucketRef { namespace: "app", key: &key, limits: &limits };
+/// let take = Step { place, op: Op::Take { costs: &costs, term: None } };
+///
+/// let mut stored = StoredBucket::fresh(&limits);
+/// assert!(stored.fits(now, &costs));
+/// take.commit(Some(&mut stored), now);
+/// assert_eq!(stored.peek(&limits, now)[0].available(), 6);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Debug, PartialEq)]
 pub struct StoredBucket {
     /// The limits that are in force.

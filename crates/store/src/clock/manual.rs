@@ -9,6 +9,18 @@ use tollgate_core::{Span, Tick};
 use super::{Alarm, AlarmTarget, Clock, ClockSource};
 
 /// A clock for tests. It stands still until it is turned, and rings the alarms it passes, each at its instant.
+///
+/// # Examples
+///
+/// ```
+/// use tollgate_core::{Span, Tick};
+/// use tollgate_store::{ManualClock, Memory, Store};
+///
+/// let manual = ManualClock::at(Tick::from_secs(10));
+/// let store = Memory::builder().clock(manual.clock()).build();
+/// manual.advance(Span::from_secs(5));
+/// assert_eq!(store.clock().now(), Tick::from_secs(15));
+/// ```
 #[derive(Clone, Debug)]
 pub struct ManualClock(Arc<Hands>);
 

@@ -24,12 +24,51 @@ pub use store_clock::{ClockWords, StoreClock};
 use system::SystemClock;
 
 /// What a clock can wake.
+///
+/// # Examples
+///
+/// ```
+/// use std::sync::Arc;
+/// use std::sync::atomic::{AtomicBool, Ordering};
+/// use tollgate_core::{Span, Tick};
+/// use tollgate_store::{Alarm, Clock, ManualClock};
+///
+/// #[derive(Default)]
+/// struct Flag(AtomicBool);
+///
+/// impl Alarm for Flag {
+///     fn ring(self: Arc<Self>, _: Tick, _: &Clock) {
+///         self.0.store(true, Ordering::Relaxed);
+///     }
+/// }
+///
+/// let (manual, flag) = (ManualClock::at(Tick::from_secs(10)), Arc::new(Flag::default()));
+/// let alarm: Arc<dyn Alarm> = flag.clone();
+/// manual.clock().alarm(Tick::from_secs(11), Arc::downgrade(&alarm));
+/// manual.advance(Span::from_secs(1));
+/// assert!(flag.0.load(Ordering::Relaxed));
+/// ```
 pub trait Alarm: Send + Sync {
     /// The time that was asked for, `at`, has come.
     fn ring(self: Arc<Self>, at: Tick, clock: &Clock);
 }
 
 /// Where time comes from. Cloning is cheap, and clones tell the same time.
+///
+/// # Examples
+///
+/// ```
+/// use std::time::{Duration, Instant};
+/// use tollgate_core::Tick;
+/// use tollgate_store::{Clock, ManualClock};
+///
+/// let year_2020 = Tick::from_secs(1_577_836_800);
+/// assert!(Clock::system().now() > year_2020);
+/// // A deadline of another API, as a time of this clock.
+/// let clock = ManualClock::at(Tick::from_secs(10)).clock();
+/// let deadline = clock.tick_at(Instant::now() + Duration::from_secs(5));
+/// assert!(deadline > clock.now() && deadline <= Tick::from_secs(15));
+/// ```
 #[derive(Clone, Debug)]
 pub struct Clock(ClockSource);
 

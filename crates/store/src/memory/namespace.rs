@@ -34,6 +34,24 @@ const SWEPT_WHEN_FULL: usize = 1_024;
 const SWEPT_ELSEWHERE: usize = 16;
 
 /// The buckets of one namespace.
+///
+/// # Examples
+///
+/// ```
+/// use tollgate_core::{Limit, Limits, Span, demand};
+/// use tollgate_store::{Memory, Priority, Store};
+///
+/// let store = Memory::default();
+/// // A caller that keeps the table saves a lookup with every take.
+/// let (app, limits) = (store.namespace("app"), Limits::new([Limit::per_minute("rpm", 1)])?);
+/// let costs = limits.costs(&demand! { rpm: 1 })?;
+/// let mut take = || app.try_take(store.clock(), &["user-1"], &limits, &costs, Priority::Normal);
+/// assert!(take()?.is_ok() && take()?.is_err());
+/// // After a minute the bucket equals a fresh one.
+/// assert_eq!(app.sweep(store.clock().now() + Span::from_secs(61)), 1);
+/// assert!(app.is_empty());
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 pub struct NamespaceTable {
     pub(super) namespace: Box<str>,
     pub(super) keys_max: usize,

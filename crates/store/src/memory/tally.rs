@@ -13,6 +13,8 @@ use crate::{Key, LocalBucket};
 /// What was used of one bucket in the current hour, and is not yet in the records.
 ///
 /// Apart from the cell, because most cells are not metered and stay small.
+// Hidden: a `LocalBucket` counts in it, and no caller uses it otherwise.
+#[doc(hidden)]
 pub struct Tally {
     key: Key,
     /// `None` once the bucket was forgotten: what is counted after that belongs to no bucket.

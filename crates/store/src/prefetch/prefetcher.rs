@@ -72,7 +72,25 @@ pub struct Prefetcher<S> {
     buckets: Arc<PrefetchedBuckets>,
 }
 
-/// How a call may be served. See [`Prefetcher`] for an example.
+/// How a call may be served.
+///
+/// # Examples
+///
+/// ```
+/// use tollgate_store::Transaction;
+/// use tollgate_store::prefetch::ServeMode;
+///
+/// fn mode(call: &Transaction<'_>, is_waiter: bool) -> ServeMode {
+///     match (call.metered, is_waiter) {
+///         (false, _) => ServeMode::Bypass,
+///         (true, true) => ServeMode::HeldOnly,
+///         (true, false) => ServeMode::Portion,
+///     }
+/// }
+///
+/// let call = Transaction { id: None, steps: &[], metered: true };
+/// assert_eq!(mode(&call, true), ServeMode::HeldOnly);
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ServeMode {
     /// From what is held, or by a new portion.

@@ -1,6 +1,25 @@
 use crate::StoreError;
 
 /// Where a page ended. Stores make it and read it; to callers it is only text.
+///
+/// # Examples
+///
+/// ```
+/// use tollgate_store::records::{Cursor, Item, ItemKey, Query, Records, Write};
+///
+/// let store = tollgate_store::Memory::default();
+/// let put = |sort: &str| Write::Put(Item::new(ItemKey::new("app/NOTES", sort)), Vec::new());
+/// store.write(&["a", "b", "c"].map(put)).wait()?;
+///
+/// let mut query = Query { limit: 2, ..Query::all("app/NOTES") };
+/// let first = store.query(&query).wait()?;
+/// query.after = first.next;
+/// let second = store.query(&query).wait()?;
+/// assert_eq!((first.items.len(), second.items[0].key.sort.as_str()), (2, "c"));
+/// // A store encodes the parts of a key in it.
+/// assert_eq!(Cursor::of(&["app/NOTES", "b"]).parts(), Ok(["app/NOTES", "b"]));
+/// # Ok::<(), tollgate_store::records::RecordsError>(())
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Cursor(pub String);
 

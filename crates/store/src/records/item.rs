@@ -10,6 +10,16 @@ pub type Fields = BTreeMap<String, Value>;
 pub const SECRET_PARTITION: &str = "SECRET";
 
 /// The key of a record.
+///
+/// # Examples
+///
+/// ```
+/// use tollgate_store::records::ItemKey;
+///
+/// let key = ItemKey::new("app/ENTITY#user-1", "#META");
+/// assert_eq!((key.namespace(), key.is_secret()), ("app", false));
+/// assert!(ItemKey::new("app/SECRET", "#TOKEN").is_secret());
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ItemKey {
     /// Which partition. What stands before its first `/` is the namespace.
@@ -19,6 +29,20 @@ pub struct ItemKey {
 }
 
 /// A record. `Debug` shows no fields of one whose key [is secret](ItemKey::is_secret).
+///
+/// # Examples
+///
+/// ```
+/// use tollgate_store::records::{Index, Item, ItemKey};
+///
+/// let item = Item::new(ItemKey::new("app/ENTITY#user-1", "#META"))
+///     .with("name", "Ada")
+///     .with("children", 2)
+///     .with("disabled", false)
+///     .indexed(Index::Children, "app/PARENT#org", "user-1");
+/// assert_eq!((item.text("name"), item.int("children")), (Some("Ada"), Some(2)));
+/// assert!(!item.is_set("disabled"));
+/// ```
 #[derive(Clone, PartialEq)]
 pub struct Item {
     /// Its key.
@@ -32,6 +56,17 @@ pub struct Item {
 }
 
 /// A value of a field.
+///
+/// # Examples
+///
+/// ```
+/// use tollgate_store::records::Value;
+///
+/// assert_eq!(Value::from("text"), Value::Text("text".into()));
+/// assert_eq!(Value::from(None::<i64>), Value::Null);
+/// let Value::Int(number) = Value::from(7) else { panic!("it is a number") };
+/// assert_eq!(number, 7);
+/// ```
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum Value {
@@ -50,6 +85,20 @@ pub enum Value {
 }
 
 /// By what else records can be found. An index answers keys only.
+///
+/// # Examples
+///
+/// ```
+/// use tollgate_store::records::{Index, Item, ItemKey, Query, Records, Write};
+///
+/// let store = tollgate_store::Memory::default();
+/// let user = ItemKey::new("app/ENTITY#user-1", "#META");
+/// let item = Item::new(user.clone()).indexed(Index::Children, "app/PARENT#org", "user-1");
+/// store.write(&[Write::Put(item, Vec::new())]).wait()?;
+/// let children = store.find(Index::Children, &Query::all("app/PARENT#org")).wait()?;
+/// assert_eq!(children.items, [user]);
+/// # Ok::<(), tollgate_store::records::RecordsError>(())
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Index {
     /// The children of an entity.

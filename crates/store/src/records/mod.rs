@@ -29,6 +29,41 @@ pub const WRITES_MAX: usize = 100;
 pub const PAGE_MAX: usize = 1_000;
 
 /// A store of records.
+///
+/// # Examples
+///
+/// ```
+/// use tollgate_store::records::{Index, Item, ItemKey, Page, Query, Records, RecordsError, Write};
+/// use tollgate_store::{Memory, Reply, StoreError};
+///
+/// /// Records that can be read, and not changed.
+/// struct ReadOnly<R>(R);
+///
+/// impl<R: Records> Records for ReadOnly<R> {
+///     fn get_many<'a>(&'a self, keys: &'a [ItemKey]) -> Reply<'a, Result<Vec<Option<Item>>, RecordsError>> {
+///         self.0.get_many(keys)
+///     }
+///
+///     fn write<'a>(&'a self, _: &'a [Write]) -> Reply<'a, Result<(), RecordsError>> {
+///         Reply::ready(Err(StoreError::Refused("it is open for reading".into()).into()))
+///     }
+///
+///     fn query<'a>(&'a self, query: &'a Query) -> Reply<'a, Result<Page<Item>, RecordsError>> {
+///         self.0.query(query)
+///     }
+///
+///     fn find<'a>(&'a self, index: Index, query: &'a Query) -> Reply<'a, Result<Page<ItemKey>, RecordsError>> {
+///         self.0.find(index, query)
+///     }
+/// }
+///
+/// let (store, key) = (Memory::default(), ItemKey::new("app/NOTES", "a"));
+/// store.write(&[Write::Put(Item::new(key.clone()), Vec::new())]).wait()?;
+/// let store = ReadOnly(store);
+/// assert!(store.write(&[Write::Delete(key.clone(), Vec::new())]).wait().is_err());
+/// assert!(store.get_many(&[key]).wait()?[0].is_some());
+/// # Ok::<(), RecordsError>(())
+/// ```
 pub trait Records: Send + Sync {
     /// The records at these keys, in their order, as they were at one instant. At most [`GETS_MAX`].
     fn get_many<'a>(&'a self, keys: &'a [ItemKey]) -> Reply<'a, Result<Vec<Option<Item>>, RecordsError>>;
@@ -60,6 +95,21 @@ pub trait Records: Send + Sync {
 }
 
 /// What part of a partition to read.
+///
+/// # Examples
+///
+/// ```
+/// use tollgate_store::Memory;
+/// use tollgate_store::records::{Item, ItemKey, Query, Records, Write};
+///
+/// let store = Memory::default();
+/// let put = |sort: &str| Write::Put(Item::new(ItemKey::new("app/AUDIT", sort)), Vec::new());
+/// store.write(&["2025-12", "2026-01", "2026-02"].map(put)).wait()?;
+/// // The last event of 2026.
+/// let query = Query { limit: 1, newest_first: true, ..Query::prefix("app/AUDIT", "2026-") };
+/// assert_eq!(store.query(&query).wait()?.items[0].key.sort, "2026-02");
+/// # Ok::<(), tollgate_store::records::RecordsError>(())
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Query {
     /// The partition: of the records, or of the index.
@@ -76,6 +126,29 @@ pub struct Query {
 
 /// Some of the answers, and where to ask for more. Pages that follow each other have everything that was there all the
 /// while, once, whatever comes and goes in between; a page may have fewer answers than it could.
+///
+/// # Examples
+///
+/// ```
+/// use tollgate_store::Memory;
+/// use tollgate_store::records::{Item, ItemKey, Query, Records, Write};
+///
+/// # let store = Memory::default();
+/// # let put = |sort: &str| Write::Put(Item::new(ItemKey::new("app/NOTES", sort)), Vec::new());
+/// # store.write(&["a", "b", "c"].map(put)).wait()?;
+/// // Reads all three records of a partition, two at a time.
+/// let (mut query, mut found) = (Query { limit: 2, ..Query::all("app/NOTES") }, 0);
+/// loop {
+///     let page = store.query(&query).wait()?;
+///     found += page.items.len();
+///     query.after = page.next;
+///     if query.after.is_none() {
+///         break;
+///     }
+/// }
+/// assert_eq!(found, 3);
+/// # Ok::<(), tollgate_store::records::RecordsError>(())
+/// ```
 #[derive(Clone, Debug, PartialEq)]
 pub struct Page<T> {
     /// The answers.
@@ -85,6 +158,18 @@ pub struct Page<T> {
 }
 
 /// Why records could not be read or written.
+///
+/// # Examples
+///
+/// ```
+/// use tollgate_store::Memory;
+/// use tollgate_store::records::{Item, ItemKey, Records, RecordsError, Test, Write};
+///
+/// let (store, key) = (Memory::default(), ItemKey::new("app/NOTES", "a"));
+/// let create = [Write::Put(Item::new(key), vec![Test::Absent])];
+/// assert_eq!(store.write(&create).wait(), Ok(()));
+/// assert_eq!(store.write(&create).wait(), Err(RecordsError::Failed(0)), "it exists already");
+/// ```
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum RecordsError {

@@ -3,6 +3,21 @@ use tollgate_core::Tick;
 use super::{Fields, Index, Item, ItemKey, Value};
 
 /// One write, made only if all its tests hold. What has expired counts as absent.
+///
+/// # Examples
+///
+/// ```
+/// use tollgate_store::Memory;
+/// use tollgate_store::records::{Change, Item, ItemKey, Records, Test, Write};
+///
+/// let (store, key) = (Memory::default(), ItemKey::new("app/JOBS", "7"));
+/// store.write(&[Write::Put(Item::new(key.clone()).with("state", "open"), Vec::new())]).wait()?;
+/// // Only one of the callers that try it closes the job.
+/// let is_open = Test::Is("state".into(), "open".into());
+/// let close = [Write::Change(key, vec![Change::Set("state".into(), "closed".into())], vec![is_open])];
+/// assert!(store.write(&close).wait().is_ok() && store.write(&close).wait().is_err());
+/// # Ok::<(), tollgate_store::records::RecordsError>(())
+/// ```
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum Write {
@@ -17,6 +32,18 @@ pub enum Write {
 }
 
 /// A change to a record.
+///
+/// # Examples
+///
+/// ```
+/// use tollgate_store::records::{Change, ItemKey, Write};
+///
+/// let changes = vec![Change::Add("calls".into(), 2), Change::Include("regions".into(), "eu".into())];
+/// let write = Write::Change(ItemKey::new("app/USAGE", "a"), changes, Vec::new());
+/// let once = write.applied(None).expect("it is made");
+/// let twice = write.applied(Some(once)).expect("it is there");
+/// assert_eq!(twice.int("calls"), Some(4));
+/// ```
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum Change {
@@ -39,6 +66,19 @@ pub enum Change {
 }
 
 /// A test of a record as it was before the write.
+///
+/// # Examples
+///
+/// ```
+/// use tollgate_store::records::{Item, ItemKey, Test, Write};
+///
+/// let key = ItemKey::new("app/ENTITY#org", "#META");
+/// let has_no_children = vec![Test::Exists, Test::AtMost("children".into(), 0)];
+/// let delete = Write::Delete(key.clone(), has_no_children);
+/// assert!(delete.passes(Some(&Item::new(key.clone()))));
+/// assert!(!delete.passes(Some(&Item::new(key).with("children", 1))));
+/// assert!(!delete.passes(None));
+/// ```
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum Test {

@@ -11,6 +11,22 @@ use crate::{
 };
 
 /// The outcome of a transaction, and when it was applied.
+///
+/// # Examples
+///
+/// ```
+/// use tollgate_store::txn::Applied;
+/// use tollgate_store::{StepOutcome, TxnOutcome};
+///
+/// /// Returns true if waiters have to be notified of what the transaction has freed.
+/// fn may_free(applied: &Applied) -> bool {
+///     !applied.is_repeat && matches!(applied.outcome, TxnOutcome::Done(_))
+/// }
+///
+/// let outcome = TxnOutcome::Done(vec![StepOutcome::Settled]);
+/// assert!(may_free(&Applied { outcome: outcome.clone(), is_repeat: false }));
+/// assert!(!may_free(&Applied { outcome, is_repeat: true }), "they were notified before");
+/// ```
 #[derive(Debug)]
 pub struct Applied {
     /// The outcome.

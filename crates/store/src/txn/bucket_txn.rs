@@ -36,6 +36,23 @@ impl MeteredBucket {
 }
 
 /// The bucket of one step while a transaction works on it.
+///
+/// # Examples
+///
+/// ```
+/// use tollgate_core::{Limit, Limits};
+/// use tollgate_store::txn::{MeteredBucket, TxnBucket};
+///
+/// // A store that writes a row on condition that it has not changed keeps the revision it has read.
+/// let limits = Limits::new([Limit::per_minute("rpm", 100)])?;
+/// let bucket = TxnBucket::new(MeteredBucket::fresh(&limits), Some(7_u64));
+/// let condition = match bucket.handle {
+///     Some(revision) => format!("revision = {revision}"),
+///     None => "the row does not exist".into(),
+/// };
+/// assert_eq!(condition, "revision = 7");
+/// # Ok::<(), tollgate_core::LimitsError>(())
+/// ```
 #[derive(Debug)]
 pub struct TxnBucket<H> {
     /// The bucket.
@@ -56,6 +73,76 @@ impl<H> TxnBucket<H> {
 
 /// One transaction of a store: what [`apply`](super::apply) reads and writes with. Nothing that it writes is visible to others before the
 /// store commits.
+///
+/// # Examples
+///
+/// ```
+/// use std::collections::HashMap;
+/// use tollgate_core::{Limit, Limits, Tick, demand};
+/// use tollgate_store::records::{Item, ItemKey, RecordsError, Write};
+/// use tollgate_store::txn::{BucketTxn, MeteredBucket, TxnBucket, apply};
+/// use tollgate_store::usage::UsageRetention;
+/// use tollgate_store::{BucketRef, Key, Op, Step, Transaction, TxnOutcome};
+///
+/// /// Buckets and records in maps. A store with a lock or a transaction of its own would begin it here.
+/// #[derive(Default)]
+/// struct MapTxn {
+///     buckets: HashMap<(String, Key), MeteredBucket>,
+///     records: HashMap<ItemKey, Item>,
+///     retention: UsageRetention,
+/// }
+///
+/// impl BucketTxn for MapTxn {
+///     type Error = RecordsError;
+///     type Handle = ();
+///     const SEES_PROCESSES: bool = false;
+///
+///     fn now(&mut self, _: &[Step<'_>]) -> Result<Tick, RecordsError> {
+///         Ok(Tick::from_secs(10))
+///     }
+///
+///     fn load(&mut self, place: &BucketRef<'_>) -> Result<Option<TxnBucket<()>>, RecordsError> {
+///         let found = self.buckets.get(&(place.namespace.into(), place.key.clone()));
+///         Ok(found.map(|bucket| TxnBucket::new(bucket.clone(), ())))
+///     }
+///
+///     fn put(&mut self, place: &BucketRef<'_>, bucket: TxnBucket<()>, _: Tick) -> Result<(), RecordsError> {
+///         self.buckets.insert((place.namespace.into(), place.key.clone()), bucket.metered);
+///         Ok(())
+///     }
+///
+///     fn is_closed(&mut self, _: &str) -> Result<bool, RecordsError> {
+///         Ok(false)
+///     }
+///
+///     fn record(&mut self, key: &ItemKey, now: Tick) -> Result<Option<Item>, RecordsError> {
+///         Ok(self.records.get(key).filter(|item| !item.has_expired(now)).cloned())
+///     }
+///
+///     fn write_records(&mut self, writes: &[Write], _: Tick) -> Result<(), RecordsError> {
+///         for write in writes {
+///             if let Some(item) = write.applied(self.records.remove(write.key())) {
+///                 self.records.insert(write.key().clone(), item);
+///             }
+///         }
+///         Ok(())
+///     }
+///
+///     fn usage_retention(&self) -> &UsageRetention {
+///         &self.retention
+///     }
+/// }
+///
+/// let (key, limits) = (Key::new(&["user-1", "gpt-4"]), Limits::new([Limit::per_minute("rpm", 1)])?);
+/// let costs = limits.costs(&demand! { rpm: 1 })?;
+/// let place = BucketRef { namespace: "app", key: &key, limits: &limits };
+/// let steps = [Step { place, op: Op::Take { costs: &costs, term: None } }];
+/// let call = Transaction { id: None, steps: &steps, metered: false };
+/// let mut txn = MapTxn::default();
+/// assert!(matches!(apply(&mut txn, &call, &[])?.outcome, TxnOutcome::Done(_)));
+/// assert!(matches!(apply(&mut txn, &call, &[])?.outcome, TxnOutcome::Denied(_)));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 pub trait BucketTxn {
     /// Why the transaction ends without an outcome.
     type Error: From<StoreError> + From<RecordsError>;

@@ -5,6 +5,19 @@ use tollgate_core::{BUCKET_LIMITS_MAX, Costs, Limits, Tick, Usage};
 use super::HOUR;
 
 /// Whose calls used something.
+///
+/// # Examples
+///
+/// ```
+/// use tollgate_core::{Limit, Limits, demand};
+/// use tollgate_store::usage::Caller;
+///
+/// let limits = Limits::new([Limit::per_minute("rpm", 100)])?;
+/// let costs = limits.costs(&demand! { rpm: 1 })?;
+/// assert_eq!(Caller::of(&costs), Caller::Own);
+/// assert_eq!(Caller::of(&costs.of_child()), Caller::Child, "what a parent is charged for a child");
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Caller {
     /// Those of the entity itself.
@@ -33,6 +46,24 @@ pub fn marked_hour(at: Tick, caller: Caller) -> u32 {
 }
 
 /// What was used of each limit in one hour, by the entity itself or by its children.
+///
+/// # Examples
+///
+/// ```
+/// use tollgate_core::{Limit, Limits, Span, Tick, demand};
+/// use tollgate_store::usage::{Caller, Sums, UsageRetention};
+///
+/// let (limits, at) = (Limits::new([Limit::per_minute("tpm", 1_000)])?, Tick::from_secs(7_200));
+/// let mut sums = Sums::new(&limits, at, Caller::Own);
+/// for tokens in [600, 250] {
+///     sums.add_take(&limits.costs(&demand! { tpm: tokens })?);
+/// }
+/// assert_eq!((sums.events(), sums.amounts()), (2, &[850][..]));
+/// // An event of the next hour does not belong to them: they are written for an hour, a day and a month.
+/// assert!(!sums.covers(&limits, at + Span::from_secs(3_600), Caller::Own));
+/// assert_eq!(sums.writes("app", "user-1", "gpt-4", &UsageRetention::FOREVER).len(), 3);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Debug, PartialEq)]
 pub struct Sums {
     /// As [`marked_hour`] says it.

@@ -7,6 +7,26 @@ use crate::BucketRef;
 use crate::records::Write;
 
 /// Something that counts as usage.
+///
+/// # Examples
+///
+/// ```
+/// use tollgate_core::{Limit, Limits, Tick, demand};
+/// use tollgate_store::usage::{UsageRetention, Used};
+/// use tollgate_store::{BucketRef, Key};
+///
+/// let (key, limits) = (Key::new(&["user-1", "gpt-4"]), Limits::new([Limit::per_minute("tpm", 1_000)])?);
+/// let costs = limits.costs(&demand! { tpm: 600 })?;
+/// let place = BucketRef { namespace: "app", key: &key, limits: &limits };
+/// let (mut usage, mut writes) = (None, Vec::new());
+/// for hour in [1, 2] {
+///     let at = Tick::from_secs(hour * 3_600);
+///     Used::Taken(&costs).count(&mut usage, &place, at, &UsageRetention::FOREVER, &mut writes);
+/// }
+/// assert_eq!(writes.len(), 3, "those of the first hour, which is over");
+/// assert_eq!(usage.map(|sums| sums.events()), Some(1));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Copy, Debug)]
 pub enum Used<'a> {
     /// It was taken.

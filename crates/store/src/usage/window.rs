@@ -3,6 +3,18 @@ use tollgate_core::Tick;
 use super::HOUR;
 
 /// What usage is added up over.
+///
+/// # Examples
+///
+/// ```
+/// use tollgate_core::Tick;
+/// use tollgate_store::usage::{Window, iso};
+///
+/// let at = Tick::from_secs(1_763_216_100);
+/// assert_eq!(iso(at), "2025-11-15T14:15:00Z");
+/// assert_eq!(iso(Window::Hour.start(at)), "2025-11-15T14:00:00Z");
+/// assert_eq!(iso(Window::Month.start(at)), "2025-11-01T00:00:00Z");
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Window {
     /// An hour.
