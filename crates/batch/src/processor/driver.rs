@@ -15,7 +15,7 @@ use tollgate_store::{Mutex, SplitMix64};
 
 use super::account::{Accounts, Announced};
 use super::budget::Budget;
-use super::call::{DemandOf, End, CallReservation};
+use super::call::{CallReservation, DemandOf, End};
 use super::entry::{ItemEntries, ItemEntry, ItemPhase, ItemSlot};
 use super::outbox::Outbox;
 use super::shared::CooldownLink;

@@ -7,7 +7,7 @@ use std::task::Context;
 use tollgate::{Span, Tick};
 
 use super::budget::Fit;
-use super::call::{self, ADMITTING, HeldReservation, LimitRoom, RECALLED, CallReservation};
+use super::call::{self, ADMITTING, CallReservation, HeldReservation, LimitRoom, RECALLED};
 use super::driver::{Driver, at_least_a_tick};
 use super::entry::{AbortReason, InFlight, ItemPhase, ItemSlot};
 use super::timers::{ItemTimer, TimerKind};
