@@ -14,7 +14,7 @@ use crate::locked::LockedBucket;
 use crate::sync::MutexGuard;
 use crate::{BucketCell, Clock, LeaseTerm, Priority, WAITERS_MAX};
 
-/// What a caller wants to wait for, and how long.
+/// A request to wait for: what a caller wants to take, and how long it waits.
 ///
 /// # Examples
 ///
@@ -36,15 +36,15 @@ pub struct WaitRequest {
     pub costs: Costs,
     /// The holder of the resources, if they expire.
     pub term: Option<LeaseTerm>,
-    /// Which waiters go first.
+    /// The priority among waiters.
     pub priority: Priority,
-    /// When the wait times out.
+    /// The time at which the wait times out.
     pub deadline: Option<Tick>,
-    /// How many callers may wait at once.
+    /// The number of callers that may wait at once.
     pub waiters_max: usize,
 }
 
-/// What was taken, and what it took to get it.
+/// A grant: what was taken, and how long the caller waited for it.
 ///
 /// # Examples
 ///
@@ -66,13 +66,13 @@ pub struct WaitRequest {
 /// ```
 #[derive(Clone, Debug, PartialEq)]
 pub struct Granted {
-    /// When it was taken; a refund wants to know.
+    /// The time at which it was taken. A refund needs it.
     pub at: Tick,
     /// What was taken.
     pub costs: Costs,
-    /// How long that took, if there was any wait.
+    /// The length of the wait, if there was any.
     pub waited: Option<Duration>,
-    /// The limit that made it wait longest, as it looked at the start.
+    /// The limit with the longest wait, as of the start.
     pub limited_by: Option<Name>,
 }
 
@@ -100,32 +100,32 @@ pub struct Granted {
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum WaitError {
-    /// The deadline came, or it was clear at the start that it would come first.
+    /// The deadline passed, or it was known at the start that it would pass first.
     #[error("not admitted before the deadline, after waiting {waited:?}: {denial}")]
     TimedOut {
         /// The denial, with the wait that it would have taken.
         denial: Box<Denial>,
-        /// How long the caller waited; zero if the timeout was clear at the start.
+        /// The length of the wait; zero if it was known at the start that it could not fit.
         waited: Duration,
     },
     /// The queue is full.
     #[error("{waiting} wait for this already, and at most {max} may; slow down or raise the bound")]
     QueueFull {
-        /// How many callers wait.
+        /// The number of callers that wait.
         waiting: usize,
-        /// How many may.
+        /// The number of callers that may.
         max: usize,
     },
-    /// The bucket was forgotten, with all who waited for it.
+    /// The bucket was forgotten, with all of its waiters.
     #[error("the bucket was forgotten; ask again to get a new one")]
     Gone,
-    /// The limits were lowered, and what was asked can never be had any more.
+    /// The limits were lowered, and the request can never be granted any more.
     #[error(transparent)]
     Impossible(#[from] DemandError),
 }
 
 impl WaitRequest {
-    /// Waits for `costs`, for as long as it takes.
+    /// Returns a request that waits for `costs` without a deadline.
     pub fn of(costs: Costs) -> WaitRequest {
         WaitRequest {
             costs,
@@ -140,12 +140,12 @@ impl WaitRequest {
 /// A wait in the queue of a [`BucketCell`]. Does nothing until it is polled.
 ///
 /// A waiter that is granted what it waits for takes it from then on, and is woken. If it is not polled within a second,
-/// others may have what it was granted; it keeps its rank, and waits again when it is polled.
+/// others may take what it was granted; it keeps its rank, and waits again when it is polled.
 ///
 /// # Cancel safety
 ///
 /// Dropping it at any time leaves no trace: its place in the queue is gone, a grant that it has not collected is
-/// given back, and the next waiter is looked at.
+/// given back, and the next waiter is served.
 ///
 /// # Examples
 ///

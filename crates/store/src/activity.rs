@@ -8,7 +8,7 @@ use crate::{Key, StoreError};
 /// How many parts a limit is thought of as when its share in use is reported.
 const PARTS: i128 = 1_000_000;
 
-/// What is in use of one bucket, and what was used of it that is in no record yet.
+/// The amount in use of one bucket, and the hours whose usage is in no record yet.
 ///
 /// # Examples
 ///
@@ -35,23 +35,23 @@ pub struct Activity {
     pub entity: String,
     /// The resource.
     pub resource: String,
-    /// The hour that the bucket counts for, by its beginning, and how many calls were admitted in it. Its usage may be in no
-    /// record yet.
+    /// The hour that the bucket counts for, by its beginning, and the number of calls admitted in it. Its usage may be in
+    /// no record yet.
     pub hour: Option<(Tick, u64)>,
     /// Other hours whose usage is in no record yet, by their beginnings.
     pub others: Vec<Tick>,
-    /// How much of the limit is in use of which the smallest share is left, in millionths.
+    /// The share in use of the limit of which the smallest share is left, in millionths.
     pub in_use: u32,
 }
 
 impl Activity {
-    /// The hours whose usage may be in no record yet, by their beginnings.
+    /// Returns the hours whose usage may be in no record yet, by their beginnings.
     pub fn hours(&self) -> impl Iterator<Item = Tick> {
         self.hour.iter().map(|(hour, _)| *hour).chain(self.others.iter().copied())
     }
 
-    /// How much is in use of the limit of which the smallest share is left, in millionths. Limits without a bound have
-    /// all of it left.
+    /// Returns the share in use of the limit of which the smallest share is left, in millionths. A limit without a bound
+    /// has all of it left.
     pub fn in_use(limits: &[Status]) -> u32 {
         let bounded = limits.iter().filter(|status| !status.limit().is_unbounded());
         let share = |status: &Status| {
@@ -65,13 +65,13 @@ impl Activity {
 }
 
 impl Key {
-    /// A cursor behind this key, for stores that list buckets in the order of the bytes of their keys.
+    /// Returns a cursor behind this key, for stores that list buckets in the order of the bytes of their keys.
     pub fn cursor(&self) -> Cursor {
         let hex: String = self.as_bytes().iter().map(|byte| format!("{byte:02x}")).collect();
         Cursor::of(&["key", &hex])
     }
 
-    /// The key that a cursor is behind.
+    /// Returns the key that a cursor is behind.
     ///
     /// # Errors
     ///

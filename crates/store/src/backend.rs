@@ -10,7 +10,7 @@ use crate::{
     Transaction, TxnOutcome, WaitQueues,
 };
 
-/// How many buckets [`Backend::forget`] forgets at once.
+/// The most buckets that [`Backend::forget`] forgets at once.
 pub const FORGET_MAX: usize = 1_000;
 
 /// Buckets and records in one store, so that both can change together.
@@ -42,13 +42,30 @@ pub const FORGET_MAX: usize = 1_000;
 /// ```
 pub trait Backend: Store + Records {
     /// Applies the call and makes the writes, or does neither. The writes of a call that is denied are not made.
+    ///
+    /// # Cancel safety
+    ///
+    /// As of [`apply`](Store::apply). The writes are made or not, and are not undone.
+    ///
+    /// # Errors
+    ///
+    /// [`RecordsError::Failed`] with the index of the first write whose test fails, [`RecordsError::Store`] as of
+    /// [`apply`](Store::apply).
     fn apply_with<'a>(
         &'a self,
         call: &Transaction<'a>,
         writes: &'a [Write],
     ) -> Reply<'a, Result<TxnOutcome, RecordsError>>;
 
-    /// How buckets stand, under the limits they were used under last. Those that are full may be missing.
+    /// Returns the status of buckets, under the limits they were used under last. Those that are full may be missing.
+    ///
+    /// # Cancel safety
+    ///
+    /// It changes nothing.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError`].
     fn buckets<'a>(
         &'a self,
         namespace: &'a str,
@@ -57,16 +74,32 @@ pub trait Backend: Store + Records {
         limit: usize,
     ) -> Reply<'a, Result<Page<BucketStatus>, StoreError>>;
 
-    /// Forgets buckets and the usage that was not yet written, at most [`FORGET_MAX`] at once, and says how many.
+    /// Forgets buckets and their usage that was not yet written, at most [`FORGET_MAX`] at once, and returns how many.
     /// Leases on them end without making them anew.
+    ///
+    /// # Cancel safety
+    ///
+    /// If the reply is dropped before it is ready, some of the buckets may be forgotten. A repeated call forgets the others.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError`].
     fn forget<'a>(&'a self, namespace: &'a str, scope: Scope<'a>) -> Reply<'a, Result<usize, StoreError>>;
 
     /// Makes no bucket in this namespace any more, for good: a call that would make one returns
     /// [`StoreError::NamespaceGone`].
+    ///
+    /// # Cancel safety
+    ///
+    /// If the reply is dropped before it is ready, the namespace may be closed or not. A repeated call closes it.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError`].
     fn close<'a>(&'a self, namespace: &'a str) -> Reply<'a, Result<(), StoreError>>;
 
-    /// The most that one process may hold ahead of a bucket under these limits, of each, so that it need not ask for every
-    /// take; `None` if the store takes nothing ahead.
+    /// Returns the most that one process may hold ahead of a bucket under these limits, of each, so that not every take
+    /// needs a call; `None` if the store takes nothing ahead.
     fn prefetch_bounds(&self, limits: &Limits) -> Option<Vec<u64>> {
         let _ = limits;
         None
@@ -76,9 +109,18 @@ pub trait Backend: Store + Records {
     /// gives back to.
     fn wait_queues(&self) -> &WaitQueues;
 
-    /// As [`apply`](Store::apply), for a caller that stands so among the waiters for what it takes. A store that keeps the order
-    /// of the waiters of all processes denies a take behind a claim of a lesser rank, and has the claims of one that waits hold
-    /// back others until it is granted, [leaves](Backend::leave_queues), or does not ask again for a second.
+    /// Applies a call as [`apply`](Store::apply) does, for a caller with this place among the waiters for what it takes. A
+    /// store that keeps the order of the waiters of all processes denies a take behind a claim of a lesser rank. There the
+    /// claims of a waiter hold back others until it is granted, [leaves](Backend::leave_queues), or does not ask again for a
+    /// second.
+    ///
+    /// # Cancel safety
+    ///
+    /// As of [`apply`](Store::apply). The claims of the caller are removed.
+    ///
+    /// # Errors
+    ///
+    /// As of [`apply`](Store::apply).
     fn apply_in_turn<'a>(
         &'a self,
         call: &Transaction<'a>,
@@ -89,14 +131,26 @@ pub trait Backend: Store + Records {
     }
 
     /// Removes the claims of a waiter of this rank that was not granted. It begins at once, also if the reply is dropped, and
-    /// the reply comes when callers of other processes are not held back any more.
+    /// the reply is ready when callers of other processes are not held back any more.
+    ///
+    /// # Cancel safety
+    ///
+    /// If the reply is dropped, the claims are removed in the background.
     fn leave_queues(&self, rank: Rank) -> Reply<'_, ()> {
         let _ = rank;
         Reply::ready(())
     }
 
-    /// What is in use of the buckets of a scope, and what was used of them that is in no record yet: some buckets at a
+    /// Returns what is in use of the buckets of a scope, and the hours whose usage is in no record yet: some buckets at a
     /// time, in no order, those that are idle as well. Changes nothing.
+    ///
+    /// # Cancel safety
+    ///
+    /// It changes nothing.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError`].
     fn activity<'a>(
         &'a self,
         namespace: &'a str,
@@ -104,11 +158,27 @@ pub trait Backend: Store + Records {
         after: Option<Cursor>,
     ) -> Reply<'a, Result<Page<Activity>, StoreError>>;
 
-    /// The records of usage at these keys with what is not written yet added, each as of one instant. At most
+    /// Returns the records of usage at these keys with what is not written yet added, each as of one instant. At most
     /// [`GETS_MAX`](crate::records::GETS_MAX). Changes nothing.
+    ///
+    /// # Cancel safety
+    ///
+    /// It changes nothing.
+    ///
+    /// # Errors
+    ///
+    /// [`RecordsError::Store`].
     fn usage_at<'a>(&'a self, keys: &'a [ItemKey]) -> Reply<'a, Result<Vec<Option<Item>>, RecordsError>>;
 
     /// Brings the records of usage up to date.
+    ///
+    /// # Cancel safety
+    ///
+    /// If the reply is dropped before it is ready, some of the usage may be written.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError`].
     fn write_usage<'a>(&'a self, namespace: &'a str, scope: Scope<'a>) -> Reply<'a, Result<(), StoreError>>;
 
     /// Returns the bucket itself, if there is one and it is in this process: a caller that has it can take from it with
@@ -119,7 +189,7 @@ pub trait Backend: Store + Records {
     }
 }
 
-/// Which buckets.
+/// A set of buckets of a namespace.
 ///
 /// # Examples
 ///
@@ -141,7 +211,7 @@ pub enum Scope<'a> {
     All,
 }
 
-/// How one bucket stands.
+/// The status of one bucket.
 ///
 /// # Examples
 ///
@@ -167,7 +237,7 @@ pub struct BucketStatus {
     pub entity: String,
     /// The resource.
     pub resource: String,
-    /// Each limit.
+    /// The status of each limit.
     pub limits: Vec<Status>,
 }
 
@@ -203,14 +273,14 @@ pub struct LocalBucket {
 }
 
 impl LocalBucket {
-    /// The key of the bucket.
+    /// Returns the key of the bucket.
     pub fn key(&self) -> &Key {
         self.cell.key()
     }
 }
 
 impl Scope<'_> {
-    /// Whether the bucket of these is one of them.
+    /// Returns true if the bucket of this entity and resource is one of them.
     pub fn has(&self, entity: &str, resource: &str) -> bool {
         match self {
             Scope::Entity(wanted) => entity == *wanted,

@@ -40,7 +40,7 @@ pub struct BucketCell {
     inner: Mutex<LockedBucket>,
 }
 
-/// How long a holder of resources may be silent before they are taken from it.
+/// A holder of resources, and how long it may be silent before it loses them.
 ///
 /// # Examples
 ///
@@ -64,19 +64,19 @@ pub struct BucketCell {
 pub struct LeaseTerm {
     /// The holder, unique among all.
     pub holder: u128,
-    /// How long it may be silent.
+    /// The longest time without a heartbeat.
     pub ttl: Span,
 }
 
 impl LeaseTerm {
-    /// One who holds from `now` on.
+    /// Returns the holder whose term begins at `now`.
     pub fn starting(self, now: Tick) -> Holder {
         Holder { id: self.holder, expires: now + self.ttl }
     }
 }
 
 impl BucketCell {
-    /// A cell with a fresh bucket as of `then`; time before that does not count for it.
+    /// Returns a cell with a fresh bucket as of `then`; time before that does not count for it.
     pub fn new(key: Key, limits: Limits, then: Tick) -> Arc<BucketCell> {
         let bucket = Bucket::fresh(&limits, then);
         Arc::new(BucketCell { key, inner: Mutex::new(LockedBucket { limits, bucket, waiting: None }) })
@@ -96,9 +96,8 @@ impl BucketCell {
         self.inner.lock()
     }
 
-    /// A cell like this one for a process that was forked off: with neither the waiters of the parent nor what its leases
-    /// hold. `None` if a thread of the parent was about to change it at the instant of the fork, so that nothing can be said
-    /// of it.
+    /// Returns a cell like this one for a forked process: with neither the waiters of the parent nor what its leases hold.
+    /// `None` if a thread of the parent had it locked at the instant of the fork, so that its state is not known.
     pub fn of_a_fork(&self) -> Option<Arc<BucketCell>> {
         let inner = self.inner.try_lock()?.of_a_fork();
         Some(Arc::new(BucketCell { key: self.key.clone(), inner: Mutex::new(inner) }))
@@ -142,7 +141,7 @@ impl BucketCell {
     }
 
     /// Takes `costs` now if no caller waits, the bucket is plain and they fit, which is the common case; otherwise
-    /// does nothing, and [`try_take`](BucketCell::try_take) knows more.
+    /// changes nothing and returns `None`, and [`try_take`](BucketCell::try_take) has the reason.
     ///
     /// Inlined, because the call would be a tenth of all that it does. The time is read before the lock is taken, which so
     /// is held for less than half as long: if it had to be waited for, the bucket is later than that, and never goes back.
@@ -159,7 +158,8 @@ impl BucketCell {
         bucket.take_plain(limits, now, costs)
     }
 
-    /// As [`take_plain`](BucketCell::take_plain), if these very limits are in force, which the costs are counted in.
+    /// Takes as [`take_plain`](BucketCell::take_plain) does, if these very limits are in force, which the costs are counted
+    /// in.
     #[doc(hidden)]
     #[inline]
     pub fn take_plain_under(&self, now: Tick, limits: &Limits, costs: &SmallCosts) -> Option<Tick> {
@@ -171,7 +171,7 @@ impl BucketCell {
         bucket.take_plain(in_force, now, costs)
     }
 
-    /// Takes `costs` now, or says why not. Does not overtake those who wait.
+    /// Takes `costs` now, or returns a denial. Does not overtake waiters.
     ///
     /// # Errors
     ///
@@ -201,8 +201,8 @@ impl BucketCell {
         }
     }
 
-    /// As [`settle`](BucketCell::settle), for the common case: no caller waits, nothing is over-used, and what was
-    /// taken is packed. `false`, with nothing changed, if it is another.
+    /// Settles as [`settle`](BucketCell::settle) does, in the common case: no caller waits, nothing is over-used, and what
+    /// was taken is packed. In any other case it changes nothing and returns false.
     #[doc(hidden)]
     #[inline]
     pub fn settle_packed(&self, limits: &Limits, packed: &Packed, used: &[u64; 4]) -> bool {
@@ -211,14 +211,15 @@ impl BucketCell {
         waiting.is_none() && in_force.same(limits) && bucket.settle_packed(in_force, packed, used)
     }
 
-    /// Keeps the holder's resources for another `ttl`. `false` if they have expired and are no longer its own.
+    /// Keeps the holder's resources for another `ttl`. Returns false if they have expired and are no longer its own.
     pub fn renew(&self, clock: &Clock, term: LeaseTerm) -> bool {
         let now = clock.now();
         let LockedBucket { limits, bucket, .. } = &mut *self.lock();
         bucket.renew(limits, now, term.starting(now))
     }
 
-    /// Drops holders that were silent for too long, lets waiters pass that now can, and says how many it were.
+    /// Drops holders that were silent for too long, grants to the waiters that now can pass, and returns the number of
+    /// those holders.
     pub fn expire(self: &Arc<Self>, clock: &Clock) -> usize {
         let now = clock.now();
         let mut inner = self.lock();
@@ -229,12 +230,13 @@ impl BucketCell {
         expired
     }
 
-    /// How every limit stands.
+    /// Returns the status of every limit.
     pub fn peek(&self, clock: &Clock) -> Vec<Status> {
         self.snapshot(clock).0
     }
 
-    /// How every limit stands, how many wait, and when the cooldown ends if one lasts: all as of one instant.
+    /// Returns the status of every limit, the number of waiters, and the end of the cooldown if one lasts: all as of one
+    /// instant.
     pub fn snapshot(&self, clock: &Clock) -> (Vec<Status>, usize, Option<Tick>) {
         let mut inner = self.lock();
         let now = clock.now();
@@ -248,7 +250,7 @@ impl BucketCell {
         )
     }
 
-    /// When `costs` would be admitted to a newcomer, as far as is known now.
+    /// Returns when `costs` would be admitted to a newcomer, as far as is known now.
     pub fn ready(&self, clock: &Clock, costs: &Costs, priority: Priority) -> Ready {
         let now = clock.now();
         let mut inner = self.lock();
@@ -256,13 +258,13 @@ impl BucketCell {
         inner.ready(now, costs, priority)
     }
 
-    /// The limits.
+    /// Returns the limits in force.
     pub fn limits(&self) -> Limits {
         self.lock().limits.clone()
     }
 
-    /// Puts other limits in force at once. What was used is carried over by name; waiters who can now pass do,
-    /// and those who never could any more are refused.
+    /// Puts other limits in force at once. What was used is carried over by name; waiters that can now pass are
+    /// granted, and those that never could any more are refused.
     pub fn replace_limits(self: &Arc<Self>, clock: &Clock, limits: Limits) {
         let now = clock.now();
         let mut inner = self.lock();
@@ -292,7 +294,7 @@ impl BucketCell {
         self.finish(inner, after, clock);
     }
 
-    /// The end of the cooldown, if one lasts.
+    /// Returns the end of the cooldown, if one lasts.
     pub fn cooling_until(&self, clock: &Clock) -> Option<Tick> {
         let now = clock.now();
         let inner = self.lock();
@@ -310,7 +312,7 @@ impl BucketCell {
         }
     }
 
-    /// How these limits would stand if they came with a call now. Changes nothing.
+    /// Returns the status that these limits would have if they came with a call now. Changes nothing.
     pub fn peek_under(&self, clock: &Clock, limits: &Limits) -> Vec<Status> {
         let inner = self.lock();
         let now = clock.now();
@@ -323,7 +325,7 @@ impl BucketCell {
         statuses.into_iter().filter(|status| limits.index(status.limit().name()).is_some()).collect()
     }
 
-    /// How many wait.
+    /// Returns the number of waiters.
     pub fn waiting(&self) -> usize {
         self.lock().waiting.as_ref().map_or(0, |waiting| waiting.queue.len())
     }

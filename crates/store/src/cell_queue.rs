@@ -24,10 +24,10 @@ use crate::bucket_cell::LeaseTerm;
 #[cfg(not(loom))]
 use crate::clock::Clock;
 
-/// How many may wait for one bucket unless the request says otherwise.
+/// The number of callers that may wait for one bucket unless the request sets another one.
 pub const WAITERS_MAX: usize = 1_000_000;
 
-/// How long a waiter of each priority may be passed over, from [`Priority::Interactive`] to [`Priority::Batch`].
+/// The time for which a waiter of each priority may be passed over, from [`Priority::Interactive`] to [`Priority::Batch`].
 pub const PRIORITY_OFFSET: [Duration; 3] = [Duration::ZERO, Duration::from_secs(5), Duration::from_secs(60)];
 
 /// How long a waiter may take to react, to a grant in memory or at the head of a wait queue, before others pass it. With
@@ -36,7 +36,7 @@ pub const PRIORITY_OFFSET: [Duration; 3] = [Duration::ZERO, Duration::from_secs(
 /// another clock.
 pub(crate) const REACTION_MAX: Span = Span::from_millis(750);
 
-/// Who goes first when several wait.
+/// The priority of a waiter: how long others may overtake it.
 ///
 /// # Examples
 ///
@@ -50,12 +50,12 @@ pub(crate) const REACTION_MAX: Span = Span::from_millis(750);
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Priority {
-    /// A user looks at a screen: passed over by no waiter that came later.
+    /// For a user at a screen: passed over by no waiter that came later.
     Interactive,
-    /// The usual: passed over by interactive ones for at most 5 seconds.
+    /// For most calls: passed over by interactive ones for at most 5 seconds.
     #[default]
     Normal,
-    /// Whenever there is room: passed over by others for at most a minute.
+    /// For work that has time: passed over by others for at most a minute.
     Batch,
 }
 
@@ -81,14 +81,14 @@ impl Priority {
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Rank {
-    /// When it came, and for how long it may be passed over.
+    /// The time at which it came plus the time for which it may be passed over.
     pub due: Tick,
-    /// Of those who are due at the same time, who came first.
+    /// The order of arrival among those that are due at the same time.
     pub ticket: u64,
 }
 
 impl Rank {
-    /// Of one who came at `since`.
+    /// Returns the rank of a waiter that came at `since`.
     pub(crate) fn new(priority: Priority, since: Tick, ticket: u64) -> Rank {
         Rank { due: since + priority.patience(), ticket }
     }

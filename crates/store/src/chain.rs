@@ -44,20 +44,20 @@ pub struct CellChain {
 #[doc(hidden)]
 pub const PLAIN_CHAIN_MAX: usize = 4;
 
-/// What [`CellChain::take_plain`] takes of one cell.
+/// The costs that [`CellChain::take_plain`] takes of one cell.
 // Hidden: the fast path of sibling crates.
 #[doc(hidden)]
 #[derive(Clone, Copy)]
 pub struct PlainStep<'a> {
     /// The limits that the costs are counted in.
     pub limits: &'a Limits,
-    /// What to take.
+    /// The costs to take.
     pub costs: SmallCosts,
-    /// When it was taken.
+    /// The time at which they were taken.
     pub at: Tick,
 }
 
-/// Why cells do not make a chain.
+/// The reason that cells do not make a chain.
 ///
 /// # Examples
 ///
@@ -84,7 +84,7 @@ pub enum ChainError {
 }
 
 impl CellChain {
-    /// A chain of these cells.
+    /// Returns a chain of these cells.
     ///
     /// # Errors
     ///
@@ -102,12 +102,12 @@ impl CellChain {
         Ok(CellChain { cells, lock_order })
     }
 
-    /// Its cells, in the order they were given.
+    /// Returns its cells, in the order they were given.
     pub fn cells(&self) -> &[Arc<BucketCell>] {
         &self.cells
     }
 
-    /// Takes `costs[i]` of each cell `i`, or nothing of any. Answers when, for each cell.
+    /// Takes `costs[i]` of each cell `i`, or nothing of any. Returns when, for each cell.
     ///
     /// # Errors
     ///
@@ -144,9 +144,9 @@ impl CellChain {
         Ok(at)
     }
 
-    /// Takes each step of the cell in its place, and notes when, if no caller waits, all buckets are plain and under the limits
-    /// of their steps, and all costs fit, which is the common case. `false`, with nothing taken, if not, or if the chain has
-    /// more than [`PLAIN_CHAIN_MAX`] cells.
+    /// Takes each step of the cell in its place, and records when, if no caller waits, all buckets are plain and under the
+    /// limits of their steps, and all costs fit, which is the common case. Otherwise, or if the chain has more than
+    /// [`PLAIN_CHAIN_MAX`] cells, it takes nothing and returns false.
     #[doc(hidden)]
     #[inline]
     pub fn take_plain(&self, now: Tick, steps: &mut [PlainStep<'_>]) -> bool {

@@ -12,7 +12,7 @@ use crate::{
     Scope, Step, Store, StoreError, Transaction, TxnOutcome, WaitQueues,
 };
 
-/// How a call fails.
+/// A way in which a call fails.
 ///
 /// # Examples
 ///
@@ -42,7 +42,7 @@ pub enum Fault {
 
 type FaultPlan = dyn Fn(u64) -> Option<Fault> + Send + Sync;
 
-/// Wraps a store and injects faults by a plan: from the number of a call to what goes wrong with it.
+/// Wraps a store and injects faults by a plan: a function from the number of a call to its fault.
 ///
 /// # Examples
 ///
@@ -70,24 +70,24 @@ pub struct FaultStore<S> {
 }
 
 impl<S> FaultStore<S> {
-    /// A store that fails as `plan` says. Calls count from 0.
+    /// Returns a store that fails by `plan`. Calls count from 0.
     pub fn new(inner: S, plan: impl Fn(u64) -> Option<Fault> + Send + Sync + 'static) -> FaultStore<S> {
         FaultStore { inner, plan: Arc::new(plan), calls: AtomicU64::new(0) }
     }
 
-    /// The store without the faults.
+    /// Returns the store without the faults.
     pub fn inner(&self) -> &S {
         &self.inner
     }
 
-    /// How many calls were made.
+    /// Returns the number of calls that were made.
     pub fn calls(&self) -> u64 {
         self.calls.load(Ordering::SeqCst)
     }
 }
 
 impl<S> FaultStore<S> {
-    /// Makes a call as the plan says. What only reads has the same fault either way.
+    /// Makes a call with its fault. For a call that only reads both faults are the same.
     fn call<'a, T: Unpin + Send + 'a, E: From<StoreError> + Unpin + Send + 'a>(
         &'a self,
         make: impl FnOnce(&'a S) -> Reply<'a, Result<T, E>>,

@@ -5,7 +5,7 @@ use crate::{BucketRef, Key, LeaseTerm, Op, OpId, Step, StepOutcome, StoreError, 
 use tollgate_core::{Costs, Limits, Tick, Usage};
 
 impl Transaction<'_> {
-    /// Refuses what no store accepts, of the call and of writes that are made with it.
+    /// Checks the call, and the writes that are made with it, for what no store accepts.
     ///
     /// # Errors
     ///
@@ -31,7 +31,7 @@ impl Transaction<'_> {
         Ok(())
     }
 
-    /// Refuses custom limits, which no store can keep.
+    /// Checks that no limit is a custom one, which no store can keep.
     ///
     /// # Errors
     ///
@@ -100,7 +100,7 @@ struct OwnedUsage {
 }
 
 impl OwnedTransaction {
-    /// The same call, borrowing nothing.
+    /// Returns the same call, which borrows nothing.
     pub fn new(call: &Transaction<'_>) -> OwnedTransaction {
         OwnedTransaction {
             id: call.id,
@@ -109,7 +109,7 @@ impl OwnedTransaction {
         }
     }
 
-    /// A call of no steps.
+    /// Returns a call of no steps.
     pub fn empty() -> OwnedTransaction {
         OwnedTransaction { id: None, steps: Vec::new(), metered: false }
     }
@@ -120,17 +120,17 @@ impl OwnedTransaction {
         use_call(&Transaction { id: self.id, steps: &steps, metered: self.metered })
     }
 
-    /// What it does, each to another bucket.
+    /// Returns its steps, each on another bucket.
     pub fn steps(&self) -> impl Iterator<Item = Step<'_>> {
         self.steps.iter().map(OwnedStep::step)
     }
 
-    /// Whether what is used is added up.
+    /// Returns true if its usage is counted.
     pub fn is_metered(&self) -> bool {
         self.metered
     }
 
-    /// The call that gives back what this one took, when it was answered `done`; `None` if it took nothing.
+    /// Returns the call that gives back what this one took, when its outcome is `done`; `None` if it took nothing.
     pub fn undo(self, done: &[StepOutcome]) -> Option<OwnedTransaction> {
         let undo = |(step, done): (OwnedStep, &StepOutcome)| match (step.op, done) {
             (OwnedOp::Take { costs, term }, StepOutcome::Taken(taken)) => {

@@ -1,4 +1,4 @@
-//! What every store can do.
+//! The store trait, and the transactions that every store applies.
 
 use std::time::Duration;
 
@@ -61,30 +61,56 @@ use crate::{Clock, Key, LeaseTerm, Reply};
 /// # Ok::<(), StoreError>(())
 /// ```
 pub trait Store: Send + Sync {
-    /// Who sees the buckets.
+    /// Returns which callers share the buckets.
     fn reach(&self) -> Reach;
 
-    /// The time that the store stamps with.
+    /// Returns the clock that the store stamps with.
     fn clock(&self) -> &Clock;
 
     /// Applies all steps, or none if a take is denied.
+    ///
+    /// # Cancel safety
+    ///
+    /// If the reply is dropped before it is ready, the call is not applied, or what it took is given back. Steps that take
+    /// nothing may be applied all the same.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError`]. After [`StoreError::Unavailable`] the call may have been applied; a retry with the same id returns its
+    /// outcome.
     fn apply<'a>(&'a self, call: &Transaction<'a>) -> Reply<'a, Result<TxnOutcome, StoreError>>;
 
-    /// How every step that takes would fare now, in order, with nothing taken: one that would pass is ready now. Of a
-    /// bucket that was used under limits of a later version it is said under those, by name.
+    /// Returns the denial that every step that takes would get now, in order, and takes nothing: that of a step that would
+    /// pass is ready now. A bucket that was used under limits of a later version is evaluated under those, by name.
+    ///
+    /// # Cancel safety
+    ///
+    /// It changes nothing.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError`].
     fn evaluate<'a>(&'a self, steps: &[Step<'a>]) -> Reply<'a, Result<Vec<Denial>, StoreError>>;
 
-    /// How every limit of a bucket stands. A bucket that is not there is as a fresh one, and one that was used under
-    /// limits of a later version stands under those.
+    /// Returns the status of every limit of a bucket. A bucket that does not exist has that of a fresh one, and one that was
+    /// used under limits of a later version has that of those.
+    ///
+    /// # Cancel safety
+    ///
+    /// It changes nothing.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError`].
     fn peek<'a>(&'a self, place: &BucketRef<'a>) -> Reply<'a, Result<Vec<Status>, StoreError>>;
 
     /// Applies a detached call, such as the end of a lease that was dropped: no caller waits for its answer. Never
     /// blocks.
     fn apply_detached(&self, call: &Transaction<'_>);
 
-    /// As [`apply_detached`](Store::apply_detached), and calls `callback` with the outcome once the call is applied: in
-    /// whatever thread, with no lock held. `callback` is dropped without being called if the call came to nothing, or if
-    /// the store is one that stands in for another and does not get the outcome either.
+    /// Applies a detached call as [`apply_detached`](Store::apply_detached) does, and calls `callback` with the outcome once
+    /// the call is applied: in any thread, with no lock held. `callback` is dropped without being called if the call was not
+    /// applied, or if the store wraps another one and does not get the outcome.
     fn apply_detached_with(&self, call: &Transaction<'_>, callback: OutcomeCallback) {
         self.apply_detached(call);
         drop(callback);
@@ -93,8 +119,8 @@ pub trait Store: Send + Sync {
     /// Returns an id for a holder of resources, unlike that of any other.
     fn new_holder_id(&self) -> u128;
 
-    /// As [`new_holder_id`](Store::new_holder_id), for one that is there for as long as its process is. Stores whose processes can
-    /// see each other go by that, and not by the clock.
+    /// Returns an id as [`new_holder_id`](Store::new_holder_id) does, for a holder that lives as long as its process. Stores
+    /// whose processes can look for each other go by that, and not by the clock.
     fn new_living_holder(&self) -> u128 {
         self.new_holder_id()
     }
@@ -103,7 +129,7 @@ pub trait Store: Send + Sync {
 /// Receives the outcome of a detached call.
 pub type OutcomeCallback = Box<dyn FnOnce(&TxnOutcome) + Send>;
 
-/// Who sees the buckets of a store.
+/// The callers that share the buckets of a store.
 ///
 /// # Examples
 ///
@@ -171,14 +197,14 @@ pub struct OpId(pub u128);
 pub struct Transaction<'a> {
     /// With an id, the call is applied at most once however often it is sent.
     pub id: Option<OpId>,
-    /// What to do, each to another bucket.
+    /// The steps, each on another bucket.
     pub steps: &'a [Step<'a>],
-    /// Whether what is used is added up, by hour and day and month, for the entity and the resource that are the
-    /// two parts of each key.
+    /// True if the usage is counted, by hour and day and month, for the entity and the resource that are the two parts of
+    /// each key.
     pub metered: bool,
 }
 
-/// One bucket, and what to do to it.
+/// One bucket, and the operation on it.
 ///
 /// # Examples
 ///
@@ -199,11 +225,11 @@ pub struct Transaction<'a> {
 pub struct Step<'a> {
     /// The bucket.
     pub place: BucketRef<'a>,
-    /// What to do.
+    /// The operation.
     pub op: Op<'a>,
 }
 
-/// Which bucket, and under which limits.
+/// A bucket, and the limits that a call is made under.
 ///
 /// # Examples
 ///
@@ -218,7 +244,7 @@ pub struct Step<'a> {
 /// ```
 #[derive(Clone, Copy, Debug)]
 pub struct BucketRef<'a> {
-    /// Namespaces have nothing in common.
+    /// The namespace. Namespaces share nothing.
     pub namespace: &'a str,
     /// The key within the namespace.
     pub key: &'a Key,
@@ -227,7 +253,7 @@ pub struct BucketRef<'a> {
     pub limits: &'a Limits,
 }
 
-/// What can be done to a bucket.
+/// An operation on a bucket.
 ///
 /// # Examples
 ///
@@ -251,28 +277,28 @@ pub struct BucketRef<'a> {
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub enum Op<'a> {
-    /// Take all of it, or deny the call.
+    /// Takes all of the costs, or denies the call.
     Take {
-        /// What to take.
+        /// The costs to take.
         costs: &'a Costs,
-        /// Who holds resources, if it may vanish without a word.
+        /// The holder of resources, if they expire without its heartbeats.
         term: Option<LeaseTerm>,
     },
-    /// Settle what was taken with what was used. A bucket that is gone is full, so there is nothing to give
-    /// back; but what was used beyond is charged to it all the same.
+    /// Settles what was taken with what was used. A bucket that does not exist is full, so there is nothing to give back;
+    /// but what was used beyond is charged to it all the same.
     Settle(Usage<'a>),
-    /// As [`Op::Settle`], but a bucket that was [forgotten](crate::Backend::forget) since stays gone, and nothing is
-    /// counted of it.
+    /// Settles as [`Op::Settle`] does, but does not make a bucket again that was [forgotten](crate::Backend::forget) since,
+    /// and counts nothing of it.
     SettleExisting(Usage<'a>),
-    /// Give credit that no caller had taken, up to what is full.
+    /// Adds credit that no caller had taken, up to what is full.
     TopUp(&'a Costs),
-    /// Make it as if nothing had been used. A holder of a resource holds it no more.
+    /// Makes the bucket a fresh one. A holder of a resource holds it no more.
     Reset,
-    /// Keep a holder's resources for another term.
+    /// Keeps a holder's resources for another term.
     Renew(LeaseTerm),
 }
 
-/// What came of a call.
+/// The outcome of a call.
 ///
 /// # Examples
 ///
@@ -302,12 +328,12 @@ pub enum TxnOutcome {
     Done(Vec<StepOutcome>),
     /// A take was denied and nothing was applied. The denial of every step that takes, in order.
     Denied(Vec<Denial>),
-    /// The bucket of this step was used under limits of a later version, and nothing was applied. Find out which,
-    /// and ask again.
+    /// The bucket of this step was used under limits of a later version, and nothing was applied. The caller reads the
+    /// limits again and retries.
     Stale(usize),
 }
 
-/// What came of one step.
+/// The outcome of one step.
 ///
 /// # Examples
 ///
@@ -335,7 +361,7 @@ pub enum StepOutcome {
     Settled,
     /// Topped up, or reset.
     Changed,
-    /// Whether the holder was still known.
+    /// Renewed, if the holder was still known.
     Renewed(bool),
 }
 
@@ -362,7 +388,7 @@ pub enum StepOutcome {
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Taken {
-    /// When; a refund wants to know.
+    /// The time at which it was taken. A refund needs it.
     pub at: Tick,
     /// One bit for each limit, by its place, that warned: see [`Bucket::warnings`].
     ///
@@ -370,7 +396,7 @@ pub struct Taken {
     pub warnings: u32,
 }
 
-/// Why a store could not answer. A denial is no error.
+/// The reason that a store could not answer. A denial is not an error.
 ///
 /// # Examples
 ///
@@ -404,14 +430,14 @@ pub enum StoreError {
     /// The namespace was closed: it is being purged, or has been.
     #[error("namespace {0:?} is gone; register it again to get a new one")]
     NamespaceGone(String),
-    /// The store refuses, and will go on doing so: no permission, a damaged file, a foreign one.
+    /// The store refuses the call, and would refuse it again: no permission, a damaged file, a foreign one.
     #[error("the store refuses: {0}")]
     Refused(String),
     /// The call itself is wrong.
     #[error("the call is not valid: {0}")]
     BadCall(String),
-    /// The store did not answer within the time that was waited; none if it failed at once, because it is full, say.
-    /// Whether the call was applied is not known; ask again with the same id.
+    /// The store did not answer within this time, which is zero if it failed at once, because it is full, say. It is not
+    /// known if the call was applied; the caller may retry with the same id.
     #[error("{what}: {1}", what = unanswered(*.0))]
     Unavailable(Duration, String),
 }

@@ -9,7 +9,7 @@ use tollgate_core::{Span, Tick};
 use super::alarm_target::AlarmTarget;
 use super::{Alarm, Clock, ClockSource};
 
-/// What a clock is corrected by, which may change at any time.
+/// A correction of a clock, which may change at any time.
 ///
 /// # Examples
 ///

@@ -23,7 +23,7 @@ pub use sleep::Sleep;
 pub use store_clock::{ClockWords, StoreClock};
 use system::SystemClock;
 
-/// What a clock can wake.
+/// A target that a clock notifies at a time.
 ///
 /// # Examples
 ///
@@ -49,11 +49,11 @@ use system::SystemClock;
 /// assert!(flag.0.load(Ordering::Relaxed));
 /// ```
 pub trait Alarm: Send + Sync {
-    /// The time that was asked for, `at`, has come.
+    /// Called when the requested time, `at`, has come.
     fn ring(self: Arc<Self>, at: Tick, clock: &Clock);
 }
 
-/// Where time comes from. Cloning is cheap, and clones tell the same time.
+/// A source of time. Cloning is cheap, and clones show the same time.
 ///
 /// # Examples
 ///
@@ -88,7 +88,7 @@ impl Default for Clock {
 }
 
 impl Clock {
-    /// The system's clock.
+    /// Returns the system's clock.
     pub fn system() -> Clock {
         Clock(ClockSource::System(SystemClock::get()))
     }
@@ -98,8 +98,8 @@ impl Clock {
         Clock(ClockSource::Monotonic(SystemClock::get()))
     }
 
-    /// A clock that shows this one's time and `by` microseconds, which may change at any time. For stores that know the
-    /// time of a service better than that of the host.
+    /// Returns a clock that shows this one's time plus `by` microseconds, which may change at any time. For stores that go
+    /// by the time of a service rather than that of the host.
     ///
     /// An alarm never rings early. If the correction jumps forward by more than half of what is left of a wait, it
     /// may ring late: when half of the wait is over.
@@ -108,7 +108,7 @@ impl Clock {
         Clock(ClockSource::Corrected(Arc::new(Corrected::new(self.clone(), by))))
     }
 
-    /// The time. The system's may step back by a microsecond or two; a bucket never does.
+    /// Returns the time. The system's may step back by a microsecond or two; a bucket never does.
     #[inline]
     pub fn now(&self) -> Tick {
         match &self.0 {
@@ -127,13 +127,14 @@ impl Clock {
         }
     }
 
-    /// The time of this clock when the monotonic clock of the process will show `instant`.
+    /// Returns the time of this clock when the monotonic clock of the process will show `instant`.
     #[allow(clippy::disallowed_methods, reason = "what is left until an instant is counted from now")]
     pub fn tick_at(&self, instant: Instant) -> Tick {
         self.now() + Span::covering(instant.saturating_duration_since(Instant::now()))
     }
 
-    /// What the monotonic clock of the process will show at `tick`, for an API that wants an instant; now, if that has passed.
+    /// Returns what the monotonic clock of the process will show at `tick`, for an API that takes an instant; now, if that has
+    /// passed.
     #[allow(clippy::disallowed_methods, reason = "what is left until a tick is counted from now")]
     pub fn instant_at(&self, tick: Tick) -> Instant {
         Instant::now() + tick.since(self.now()).to_duration()

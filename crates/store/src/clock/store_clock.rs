@@ -22,7 +22,7 @@ const COMPARE_EVERY: u64 = 1_000_000;
 /// differ by less, and a process that only looks at a store must not write for that.
 const JITTER: u64 = 1_000;
 
-/// Where the offset of a store clock is kept: in memory that processes share, or in that of this process.
+/// The offset of a store clock, in memory that processes share or in that of this process.
 ///
 /// # Examples
 ///
@@ -49,15 +49,15 @@ const JITTER: u64 = 1_000;
 /// assert_eq!(clock.offset(), words[0].load(Ordering::Relaxed));
 /// ```
 pub trait ClockWords: Send + Sync {
-    /// The microseconds that store time is ahead of the monotonic clock.
+    /// Returns the microseconds that store time is ahead of the monotonic clock.
     fn offset(&self) -> &AtomicU64;
 
-    /// When an offset that is too far ahead was last compared with a wall clock, by the monotonic clock in microseconds; 0 if it
-    /// is not.
+    /// Returns when an offset that is too far ahead was last compared with a wall clock, by the monotonic clock in
+    /// microseconds; 0 if it is not too far ahead.
     fn compared(&self) -> &AtomicU64;
 }
 
-/// A clock that the processes of a host agree on which share a store.
+/// The clock of a store that the processes of a host share.
 ///
 /// # Examples
 ///

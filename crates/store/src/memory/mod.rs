@@ -108,7 +108,7 @@ impl MemoryBuilder {
         MemoryBuilder { usage_retention, ..self }
     }
 
-    /// Makes the store.
+    /// Returns the store.
     pub fn build(self) -> Memory {
         let MemoryBuilder { clock, keys_max, usage_retention } = self;
         Memory {
@@ -180,7 +180,7 @@ impl Memory {
 }
 
 impl NamespaceTable {
-    /// Takes `costs` of the bucket at `parts` now, or returns why not. The fastest way in for many keys.
+    /// Takes `costs` of the bucket at `parts` now, or returns a denial. The fastest take for many keys.
     ///
     /// The limits come with the call. Limits of other names that came with other calls keep what was used of them.
     ///

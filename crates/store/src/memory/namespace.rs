@@ -69,7 +69,7 @@ pub struct NamespaceTable {
 }
 
 impl NamespaceTable {
-    /// How many keys a namespace may have in use by default.
+    /// The number of keys that a namespace may have in use by default.
     pub const KEYS_MAX: usize = 100_000_000;
 
     pub(crate) fn new(
@@ -91,12 +91,12 @@ impl NamespaceTable {
         }
     }
 
-    /// Returns how many keys the namespace has.
+    /// Returns the number of keys in the namespace.
     pub fn len(&self) -> usize {
         self.keys.load(Ordering::Relaxed)
     }
 
-    /// Returns whether the namespace has no keys.
+    /// Returns true if the namespace has no keys.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }

@@ -10,7 +10,7 @@ use crate::sync::Mutex;
 use crate::usage::{Caller, Sums, UsageRetention, Used};
 use crate::{Key, LocalBucket};
 
-/// What was used of one bucket in the current hour, and is not yet in the records.
+/// The usage of one bucket in the current hour that is not yet in the records.
 ///
 /// Apart from the cell, because most cells are not metered and stay small.
 // Hidden: a `LocalBucket` counts in it, and no caller uses it otherwise.

@@ -47,18 +47,26 @@ use crate::{OwnedTransaction, StepOutcome, StoreError};
 /// # Ok::<(), std::io::Error>(())
 /// ```
 pub trait PortionSource: Send + Sync + 'static {
-    /// Whether a portion is worth a call that takes from a limit of which nothing may be held ahead. The next take
-    /// needs a call then as well, but settlements may be served.
+    /// True if a portion is worth a call that takes from a limit of which nothing may be held ahead. The next take needs a
+    /// call then as well, but settlements may be served.
     const TAKES_PARTIAL: bool;
 
     /// Returns the time of the store.
     fn now(&self) -> Tick;
 
     /// Takes a portion of all buckets of its call, or of none, and counts what was used of the portions before.
+    ///
+    /// # Cancel safety
+    ///
+    /// None is needed: a caller of the [`Prefetcher`](super::Prefetcher) runs its methods to their ends.
     fn take_portion(&self, portion: &Portion) -> impl Future<Output = PortionOutcome> + Send;
 
     /// Applies a call that gives back what was held, and counts what was used of it: now, or in the background if that
     /// fails.
+    ///
+    /// # Cancel safety
+    ///
+    /// None is needed: a caller of the [`Prefetcher`](super::Prefetcher) runs its methods to their ends.
     fn give_back(&self, call: OwnedTransaction, used: UsageDelta) -> impl Future<Output = ()> + Send;
 }
 
@@ -87,9 +95,9 @@ pub trait PortionSource: Send + Sync + 'static {
 pub struct Portion {
     /// Takes of the same buckets with larger costs.
     pub call: OwnedTransaction,
-    /// What to count as used, for each step: what was asked for, and what was used of the portions before.
+    /// The usage to count, for each step: what was asked for, and what was used of the portions before.
     pub used: Vec<UsageDelta>,
-    /// What was asked for, for each step.
+    /// The costs that were asked for, for each step.
     pub asked: Vec<Costs>,
 }
 

@@ -1,6 +1,6 @@
 use crate::StoreError;
 
-/// Where a page ended. Stores make it and read it; to callers it is only text.
+/// The position at which a page ended. Stores make it and read it; to callers it is only text.
 ///
 /// # Examples
 ///
@@ -24,17 +24,17 @@ use crate::StoreError;
 pub struct Cursor(pub String);
 
 impl Cursor {
-    /// A cursor that says these parts, for stores that go on behind a key.
+    /// Returns a cursor with these parts, for stores that continue behind a key.
     pub fn of(parts: &[&str]) -> Cursor {
         let part = |part: &&str| format!("{}:{part}", part.len());
         Cursor(parts.iter().map(part).collect())
     }
 
-    /// The parts it says.
+    /// Returns its parts.
     ///
     /// # Errors
     ///
-    /// [`StoreError::BadCall`] if they are not as many, or it is no such cursor at all.
+    /// [`StoreError::BadCall`] if their number is another one, or if it is no such cursor.
     pub fn parts<const N: usize>(&self) -> Result<[&str; N], StoreError> {
         let mut parts = [""; N];
         let mut rest = Some(self.0.as_str());

@@ -2,7 +2,7 @@ use tollgate_core::Tick;
 
 use super::{Fields, Index, Item, ItemKey, Value};
 
-/// One write, made only if all its tests hold. What has expired counts as absent.
+/// One write, made only if all its tests hold. A record that has expired counts as absent.
 ///
 /// # Examples
 ///
@@ -21,11 +21,11 @@ use super::{Fields, Index, Item, ItemKey, Value};
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum Write {
-    /// Puts a record in place of whatever is there.
+    /// Puts a record, in place of any that exists.
     Put(Item, Vec<Test>),
     /// Changes a record, which is made if it does not exist.
     Change(ItemKey, Vec<Change>, Vec<Test>),
-    /// Deletes a record; one that is not there is deleted already.
+    /// Deletes a record, if it exists.
     Delete(ItemKey, Vec<Test>),
     /// Only tests a record that stays as it is.
     Check(ItemKey, Vec<Test>),
@@ -51,17 +51,17 @@ pub enum Change {
     Set(String, Value),
     /// Removes a field.
     Remove(String),
-    /// Adds to a number, which is 0 if it is not there.
+    /// Adds to a number, which is 0 if it does not exist.
     Add(String, i64),
     /// Adds a member to a set.
     Include(String, String),
-    /// Takes a member out of a set.
+    /// Removes a member from a set.
     Exclude(String, String),
-    /// Sets its place in an index.
+    /// Sets the place of the record in an index.
     Place(Index, ItemKey),
-    /// Takes it out of an index.
+    /// Removes the record from an index.
     Displace(Index),
-    /// Sets when it may be forgotten.
+    /// Sets the time at which the record expires.
     Expire(Option<Tick>),
 }
 
@@ -82,18 +82,18 @@ pub enum Change {
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum Test {
-    /// It is there.
+    /// The record exists.
     Exists,
-    /// It is not there.
+    /// The record does not exist.
     Absent,
     /// The field has this value.
     Is(String, Value),
-    /// The number is not larger; one that is not there is 0.
+    /// The number is not larger; one that does not exist is 0.
     AtMost(String, i64),
 }
 
 impl Write {
-    /// The record it is about.
+    /// Returns the key of the record.
     pub fn key(&self) -> &ItemKey {
         match self {
             Write::Put(item, _) => &item.key,
@@ -101,7 +101,7 @@ impl Write {
         }
     }
 
-    /// What must hold.
+    /// Returns the tests that must hold.
     pub fn tests(&self) -> &[Test] {
         match self {
             Write::Put(_, tests) | Write::Change(_, _, tests) => tests,
@@ -109,12 +109,12 @@ impl Write {
         }
     }
 
-    /// Whether every test holds of the record that is there.
+    /// Returns true if every test holds of the record that exists.
     pub fn passes(&self, there: Option<&Item>) -> bool {
         self.tests().iter().all(|test| test.holds(there))
     }
 
-    /// What the record becomes; `None` if it is gone. For stores that have to work it out.
+    /// Returns the record after the write; `None` if there is none then. For stores that compute it.
     pub fn applied(&self, there: Option<Item>) -> Option<Item> {
         match self {
             Write::Put(item, _) => Some(item.clone()),

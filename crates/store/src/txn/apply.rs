@@ -10,7 +10,7 @@ use crate::{
     forgotten_keys, is_forgotten,
 };
 
-/// The outcome of a transaction, and when it was applied.
+/// The outcome of a transaction, and whether it was applied before.
 ///
 /// # Examples
 ///
@@ -31,7 +31,7 @@ use crate::{
 pub struct Applied {
     /// The outcome.
     pub outcome: TxnOutcome,
-    /// Whether a transaction with the same id was applied before, and this is its outcome.
+    /// True if a transaction with the same id was applied before, and this is its outcome.
     pub is_repeat: bool,
 }
 

@@ -1,4 +1,4 @@
-//! What a store implements to have transactions applied.
+//! The trait that a store implements to have transactions applied.
 
 use tollgate_core::{Limits, Tick};
 
@@ -24,7 +24,7 @@ use crate::{BucketRef, OpId, Step, StepOutcome, StoreError, StoredBucket};
 pub struct MeteredBucket {
     /// The bucket under its limits.
     pub stored: StoredBucket,
-    /// What was used and is in no record yet.
+    /// The usage that is in no record yet.
     pub usage: Option<Sums>,
 }
 
@@ -57,7 +57,7 @@ impl MeteredBucket {
 pub struct TxnBucket<H> {
     /// The bucket.
     pub metered: MeteredBucket,
-    /// What the store needs to write the bucket back. The default is that of a bucket that does not exist yet.
+    /// The data that the store needs to write the bucket back. The default is that of a bucket that does not exist yet.
     pub handle: H,
     /// Whether the limits of the step are put in force although the transaction is denied.
     pub(super) keeps_limits: bool,
@@ -73,6 +73,11 @@ impl<H> TxnBucket<H> {
 
 /// One transaction of a store: what [`apply`](super::apply) reads and writes with. Nothing that it writes is visible to others before the
 /// store commits.
+///
+/// # Errors
+///
+/// Every method returns an error if the store cannot read or write. Then [`apply`](super::apply) returns that error, and the
+/// store does not commit.
 ///
 /// # Examples
 ///
@@ -144,22 +149,22 @@ impl<H> TxnBucket<H> {
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub trait BucketTxn {
-    /// Why the transaction ends without an outcome.
+    /// The reason that the transaction ends without an outcome.
     type Error: From<StoreError> + From<RecordsError>;
 
-    /// What the store needs to write a bucket back.
+    /// The data that the store needs to write a bucket back.
     type Handle: Default;
 
-    /// Whether holders of resources may be processes of this host, which live or not whatever the clock says.
+    /// True if holders of resources may be processes of this host, which are alive or not whatever the clock shows.
     const SEES_PROCESSES: bool;
 
-    /// Returns what came of the transaction with this id, if it was applied before. By default none was.
+    /// Returns the outcome of the transaction with this id, if it was applied before. By default none was.
     fn find_outcome(&mut self, id: OpId) -> Result<Option<Vec<StepOutcome>>, Self::Error> {
         let _ = id;
         Ok(None)
     }
 
-    /// Remembers what came of a transaction. By default it does nothing.
+    /// Stores the outcome of a transaction. By default it does nothing.
     fn remember_outcome(&mut self, id: OpId, done: &[StepOutcome], now: Tick) -> Result<(), Self::Error> {
         let _ = (id, done, now);
         Ok(())
@@ -179,10 +184,10 @@ pub trait BucketTxn {
         now: Tick,
     ) -> Result<(), Self::Error>;
 
-    /// Returns whether a namespace was closed: no bucket is made in it any more.
+    /// Returns true if a namespace was closed: no bucket is made in it any more.
     fn is_closed(&mut self, namespace: &str) -> Result<bool, Self::Error>;
 
-    /// Returns whether the store may have dropped a bucket since `taken` because it was idle. By default it never does.
+    /// Returns true if the store may have dropped a bucket since `taken` because it was idle. By default it never does.
     fn may_have_dropped(&self, taken: Tick, now: Tick) -> bool {
         let _ = (taken, now);
         false
@@ -212,7 +217,7 @@ pub trait BucketTxn {
     /// Returns how long records of usage are kept.
     fn usage_retention(&self) -> &UsageRetention;
 
-    /// Returns whether the takes are denied even if they fit, because waiters come first. By default they are not.
+    /// Returns true if the takes are denied even if they fit, because waiters come first. By default they are not.
     fn is_held_back(&self) -> bool {
         false
     }
@@ -222,13 +227,13 @@ pub trait BucketTxn {
         let _ = (place, bucket, now);
     }
 
-    /// Returns what counts as the usage of a step, where that is not what the step itself says.
+    /// Returns the usage of a step, where it is not that of the step itself.
     fn usage_override(&self, step: usize) -> Option<Used<'_>> {
         let _ = step;
         None
     }
 
-    /// Counts usage in a bucket. What has to go to the records first is added to `writes`.
+    /// Counts usage in a bucket. Adds to `writes` what has to go to the records first.
     #[inline]
     fn count(
         &self,

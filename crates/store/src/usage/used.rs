@@ -1,4 +1,4 @@
-//! What of a call counts as usage.
+//! Usage of a step of a call.
 
 use tollgate_core::{Costs, Tick, Usage};
 
@@ -6,7 +6,7 @@ use super::{Caller, Sums, UsageRetention};
 use crate::BucketRef;
 use crate::records::Write;
 
-/// Something that counts as usage.
+/// An event that counts as usage.
 ///
 /// # Examples
 ///
@@ -29,17 +29,17 @@ use crate::records::Write;
 /// ```
 #[derive(Clone, Copy, Debug)]
 pub enum Used<'a> {
-    /// It was taken.
+    /// These costs were taken.
     Taken(&'a Costs),
-    /// It was settled.
+    /// This was settled.
     Settled(&'a Usage<'a>),
-    /// It is as a process says that kept count: whose calls, so many takes, and what was used of each limit.
+    /// A process reports what it has counted: the kind of callers, the number of takes, and the amount used of each limit.
     Reported(Caller, i64, &'a [i64]),
 }
 
 impl Used<'_> {
-    /// Counts it at a place, in the sums that are kept beside its bucket. What these have of another hour, or of other
-    /// limits, goes to `writes`, for records that are kept for as long as `kept` says.
+    /// Counts it at a place, in the sums that are kept beside its bucket. Sums of another hour, or of other limits, go to
+    /// `writes`, for records that are kept for as long as `kept` sets.
     pub fn count(
         &self,
         usage: &mut Option<Sums>,
@@ -56,7 +56,7 @@ impl Used<'_> {
         self.add(sums);
     }
 
-    /// Whose calls used it.
+    /// Returns the kind of callers that used it.
     pub fn caller(&self) -> Caller {
         match self {
             Used::Taken(costs) => Caller::of(costs),
@@ -76,7 +76,7 @@ impl Used<'_> {
 }
 
 impl Sums {
-    /// The writes that add them to the records, if the place is one whose usage is reported.
+    /// Returns the writes that add them to the records, if the place is one whose usage is reported.
     pub fn writes_at(&self, place: &BucketRef<'_>, kept: &UsageRetention) -> Vec<Write> {
         match place.key.pair().filter(|_| !self.is_empty()) {
             Some((entity, resource)) => self.writes(place.namespace, entity, resource, kept),

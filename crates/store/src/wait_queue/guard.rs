@@ -73,7 +73,7 @@ impl<'a> QueueGuard<'a> {
         self.places.iter().all(|place| place.is_listed)
     }
 
-    /// Joins queues, those aside that the caller is in. Returns whether there were any others.
+    /// Joins the queues that the caller is not in yet. Returns true if there were any.
     ///
     /// # Errors
     ///

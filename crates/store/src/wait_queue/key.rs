@@ -1,4 +1,4 @@
-//! What a wait queue is for: one limit of one bucket.
+//! Keys of wait queues: one limit of one bucket.
 
 use tollgate_core::{Costs, Limits, Usage};
 
@@ -72,7 +72,7 @@ pub struct Freed {
 }
 
 impl Freed {
-    /// All limits of a bucket.
+    /// Returns all limits of a bucket.
     pub fn all(namespace: &str, bucket: &Key) -> Freed {
         Freed { namespace: namespace.into(), bucket: bucket.clone(), limits: None }
     }

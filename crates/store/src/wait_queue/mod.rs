@@ -84,9 +84,9 @@ pub struct WaitQueues {
     "{waiting} callers wait for this limit already, and at most {max} may; slow down or raise waiters_max"
 )]
 pub struct QueueFull {
-    /// How many wait.
+    /// The number of callers that wait.
     pub waiting: usize,
-    /// How many may.
+    /// The number of callers that may.
     pub max: usize,
 }
 
@@ -154,7 +154,7 @@ impl WaitQueues {
         self.shared.as_ref()?.head(key)
     }
 
-    /// Returns whether a waiter is ahead of a newcomer of this priority, and if so when it polls again, if that is known.
+    /// Returns `Some` if a waiter is ahead of a newcomer of this priority, with the time at which it polls again, if known.
     pub fn ahead_of(&self, key: &QueueKey, priority: Priority, now: Tick) -> Option<Option<Tick>> {
         if self.is_empty() {
             return None;
