@@ -16,6 +16,25 @@ pub const CHAIN_MAX: usize = 8;
 ///
 /// Cells are locked in the order of their addresses, whatever their order in the chain, so two chains that
 /// share cells never wait for each other in a circle.
+///
+/// # Examples
+///
+/// ```
+/// use tollgate_core::{Limit, Limits, Tick, demand};
+/// use tollgate_store::{BucketCell, CellChain, Clock, Key, Priority};
+///
+/// let limits = |slots| Limits::new([Limit::resource("slots", slots)]);
+/// let (user, team) = (limits(5)?, limits(1)?);
+/// let costs = user.costs(&demand! { slots: 1 })?;
+/// let cells = [("user-1", user), ("team", team)]
+///     .map(|(entity, limits)| BucketCell::new(Key::new(&[entity]), limits, Tick::ZERO));
+/// let (chain, clock) = (CellChain::new(cells.to_vec())?, Clock::system());
+///
+/// assert!(chain.try_take(&clock, &[&costs, &costs], None, Priority::Normal).is_ok());
+/// assert!(chain.try_take(&clock, &[&costs, &costs], None, Priority::Normal).is_err());
+/// assert_eq!(cells[0].peek(&clock)[0].available(), 4, "the denied call took nothing");
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone)]
 pub struct CellChain {
     cells: Vec<Arc<BucketCell>>,
@@ -23,14 +42,17 @@ pub struct CellChain {
 }
 
 /// The most cells of which [`CellChain::take_plain`] takes.
+#[doc(hidden)]
 pub const PLAIN_CHAIN_MAX: usize = 4;
 
-/// What [`CellChain::take_plain`] takes of one cell.
+/// The costs that [`CellChain::take_plain`] takes of one cell.
+// Hidden: the fast path of sibling crates.
+#[doc(hidden)]
 #[derive(Clone, Copy)]
 pub struct PlainStep<'a> {
     /// The limits that the costs are counted in.
     pub limits: &'a Limits,
-    /// What to take.
+    /// The costs to take.
     pub costs: SmallCosts,
     /// Whose call it is, to count its usage.
     pub caller: Caller,
@@ -48,7 +70,21 @@ impl<'a> PlainStep<'a> {
     }
 }
 
-/// Why cells do not make a chain.
+/// The reason that cells do not make a chain.
+///
+/// # Examples
+///
+/// ```
+/// use std::sync::Arc;
+/// use tollgate_core::{Limit, Limits, Tick};
+/// use tollgate_store::{BucketCell, CellChain, ChainError, Key};
+///
+/// let limits = Limits::new([Limit::per_minute("rpm", 100)])?;
+/// let cell = BucketCell::new(Key::new(&["user-1"]), limits, Tick::ZERO);
+/// let repeated = CellChain::new(vec![Arc::clone(&cell), cell]);
+/// assert_eq!(repeated.err(), Some(ChainError::Repeated));
+/// # Ok::<(), tollgate_core::LimitsError>(())
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ChainError {
@@ -61,7 +97,7 @@ pub enum ChainError {
 }
 
 impl CellChain {
-    /// A chain of these cells.
+    /// Returns a chain of these cells.
     ///
     /// # Errors
     ///
@@ -79,12 +115,12 @@ impl CellChain {
         Ok(CellChain { cells, lock_order })
     }
 
-    /// Its cells, in the order they were given.
+    /// Returns its cells, in the order they were given.
     pub fn cells(&self) -> &[Arc<BucketCell>] {
         &self.cells
     }
 
-    /// Takes `costs[i]` of each cell `i`, or nothing of any. Answers when, for each cell.
+    /// Takes `costs[i]` of each cell `i`, or nothing of any. Returns when, for each cell.
     ///
     /// # Errors
     ///

@@ -8,6 +8,8 @@ use crate::usage::Caller;
 use crate::{BucketCell, Key, NamespaceTable};
 
 /// A bucket in this process, with the namespace that its usage is written down in.
+// Hidden: the fast path of sibling crates.
+#[doc(hidden)]
 #[derive(Clone)]
 pub struct LocalBucket {
     /// The bucket.

@@ -36,6 +36,24 @@ const SWEPT_AT_ONCE: usize = 64;
 const SWEPT_ELSEWHERE: usize = 16;
 
 /// The buckets of one namespace.
+///
+/// # Examples
+///
+/// ```
+/// use tollgate_core::{Limit, Limits, Span, demand};
+/// use tollgate_store::{Memory, Priority, Store};
+///
+/// let store = Memory::default();
+/// // A caller that keeps the table saves a lookup with every take.
+/// let (app, limits) = (store.namespace("app"), Limits::new([Limit::per_minute("rpm", 1)])?);
+/// let costs = limits.costs(&demand! { rpm: 1 })?;
+/// let mut take = || app.try_take(store.clock(), &["user-1"], &limits, &costs, Priority::Normal);
+/// assert!(take()?.is_ok() && take()?.is_err());
+/// // After a minute the bucket equals a fresh one.
+/// assert_eq!(app.sweep(store.clock().now() + Span::from_secs(61)), 1);
+/// assert!(app.is_empty());
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 pub struct NamespaceTable {
     pub(super) namespace: Box<str>,
     pub(super) keys_max: usize,
@@ -51,7 +69,7 @@ pub struct NamespaceTable {
 }
 
 impl NamespaceTable {
-    /// How many keys a namespace may have in use by default.
+    /// The number of keys that a namespace may have in use by default.
     pub const KEYS_MAX: usize = 100_000_000;
 
     pub(crate) fn new(
@@ -72,12 +90,12 @@ impl NamespaceTable {
         }
     }
 
-    /// Returns how many keys the namespace has.
+    /// Returns the number of keys in the namespace.
     pub fn len(&self) -> usize {
         self.keys.load(Ordering::Relaxed)
     }
 
-    /// Returns whether the namespace has no keys.
+    /// Returns true if the namespace has no keys.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
