@@ -20,9 +20,9 @@ use std::time::Duration;
 
 use tollgate_core::{Costs, DemandError, Denial, Shortage, Span, Tick};
 
-#[cfg(not(loom))]
 use crate::Taken;
 use crate::bucket_cell::LeaseTerm;
+#[cfg(not(loom))]
 use crate::clock::Clock;
 
 /// The number of callers that may wait for one bucket unless the request sets another one.

@@ -1,4 +1,4 @@
-//! A bucket of this process at hand: taken from, settled and counted with no call to the store in between.
+//! A bucket of this process: taken from, settled and counted with no call to the store in between.
 
 use std::sync::Arc;
 

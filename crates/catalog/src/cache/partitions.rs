@@ -14,7 +14,7 @@ const PARTITION_MAX: usize = 64;
 /// block: in a program with many entities each block is a cache miss (bench row
 /// `limiter/resolve-beside-1M-entities`). For the same reason the sort key is a [`Key`], which
 /// keeps short text inline.
-type Records = Vec<(Key, CacheEntry)>;
+type CachedRecords = Vec<(Key, CacheEntry)>;
 
 /// A bounded map of records that evicts roughly the partition that was unused for longest.
 ///
@@ -29,18 +29,18 @@ pub(super) struct Partitions {
 
 #[derive(Default)]
 struct Generation {
-    partitions: HashMap<String, Records, foldhash::fast::RandomState>,
+    partitions: HashMap<String, CachedRecords, foldhash::fast::RandomState>,
     /// The number of records in all partitions.
     len: usize,
 }
 
 impl Generation {
-    fn insert(&mut self, partition: String, records: Records) {
+    fn insert(&mut self, partition: String, records: CachedRecords) {
         self.len += records.len();
         self.partitions.insert(partition, records);
     }
 
-    fn remove(&mut self, partition: &str) -> Option<(String, Records)> {
+    fn remove(&mut self, partition: &str) -> Option<(String, CachedRecords)> {
         let removed = self.partitions.remove_entry(partition)?;
         self.len -= removed.1.len();
         Some(removed)
@@ -69,7 +69,7 @@ impl Partitions {
     pub(super) fn insert(&mut self, key: ItemKey, entry: CacheEntry) {
         let sort = sort_of(&key);
         let (partition, mut records) =
-            self.take(&key.partition).unwrap_or_else(|| (key.partition, Records::new()));
+            self.take(&key.partition).unwrap_or_else(|| (key.partition, CachedRecords::new()));
         match place_of(&records, &sort) {
             Some(place) => records[place].1 = entry,
             None => {
@@ -97,12 +97,12 @@ impl Partitions {
         self.old = Generation::default();
     }
 
-    fn take(&mut self, partition: &str) -> Option<(String, Records)> {
+    fn take(&mut self, partition: &str) -> Option<(String, CachedRecords)> {
         self.young.remove(partition).or_else(|| self.old.remove(partition))
     }
 
     /// Puts a partition that is in neither generation among the young.
-    fn put(&mut self, partition: String, records: Records) {
+    fn put(&mut self, partition: String, records: CachedRecords) {
         if self.young.len + records.len() > self.half {
             self.old = std::mem::take(&mut self.young);
         }
@@ -114,7 +114,7 @@ fn sort_of(key: &ItemKey) -> Key {
     Key::new(&[&key.sort])
 }
 
-fn place_of(records: &Records, sort: &Key) -> Option<usize> {
+fn place_of(records: &CachedRecords, sort: &Key) -> Option<usize> {
     records.iter().position(|(other, _)| other == sort)
 }
 

@@ -116,7 +116,7 @@ fn a_waiter_is_woken_by_the_clock_whenever_that_is_turned() {
         let hands = gate.hands.clone();
         let turning = thread::spawn(move || hands.advance(Span::from_secs(1)));
         let granted = block_on(cell.acquire(&gate.clock, request)).unwrap();
-        assert_eq!(granted.at, START + Span::from_secs(1));
+        assert_eq!(granted.taken.at, START + Span::from_secs(1));
         turning.join().unwrap();
         assert_eq!(cell.waiting(), 0);
     });

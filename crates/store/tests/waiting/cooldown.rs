@@ -45,7 +45,7 @@ fn waiters_pass_in_order_when_it_ends() {
     assert!(waits.iter_mut().all(Wait::sleeps));
     desk.turn_to(3_000_000);
     let third = waits.pop().unwrap();
-    assert!(waits.into_iter().all(|wait| wait.granted().at == second(3)));
+    assert!(waits.into_iter().all(|wait| wait.granted().taken.at == second(3)));
     assert_eq!(third.woken(), 0);
     desk.turn_to(3_200_000);
     third.granted();
@@ -63,7 +63,7 @@ fn a_later_end_extends_it_and_an_earlier_one_does_not_shorten_it() {
     desk.turn_to(4_999_999);
     assert!(wait.sleeps(), "the alarm of the first end rings for nothing");
     desk.turn_to(5_000_000);
-    assert_eq!(wait.granted().at, second(5));
+    assert_eq!(wait.granted().taken.at, second(5));
     assert_eq!(desk.cell.cooling_until(&desk.clock), None);
 }
 

@@ -44,7 +44,7 @@ fn those_ahead_count_towards_the_wait() {
     let fits = desk.wait(until(&desk, 1, START + Span::from_millis(600)));
     desk.turn_to(600_000);
     ahead.granted();
-    assert_eq!(fits.granted().at, START + Span::from_millis(600));
+    assert_eq!(fits.granted().taken.at, START + Span::from_millis(600));
 }
 
 #[test]
@@ -74,7 +74,7 @@ fn a_grant_at_the_very_tick_of_the_deadline_is_a_grant() {
     let desk = Desk::with_spent_rate(1);
     let waits = [1, 2, 3].map(|second| desk.wait(until(&desk, 1, START + Span::from_secs(second))));
     desk.turn_to(10_000_000);
-    let at = waits.map(|wait| wait.granted().at);
+    let at = waits.map(|wait| wait.granted().taken.at);
     assert_eq!(at, [1, 2, 3].map(|second| START + Span::from_secs(second)));
 }
 
@@ -115,7 +115,7 @@ fn a_large_waiter_that_gives_up_lets_those_behind_it_pass_at_that_tick() {
     assert_eq!(small.woken(), 0);
     desk.turn_to(1_000_000);
     assert!(large.heard().is_err());
-    assert_eq!(small.granted().at, START + Span::from_secs(1));
+    assert_eq!(small.granted().taken.at, START + Span::from_secs(1));
 }
 
 #[test]

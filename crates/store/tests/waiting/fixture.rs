@@ -53,7 +53,10 @@ impl Desk {
     }
 
     pub(crate) fn try_take(&self, costs: &Costs, priority: Priority) -> Result<Tick, String> {
-        self.cell.try_take(&self.clock, costs, None, priority).map_err(|denial| denial.to_string())
+        self.cell
+            .try_take(&self.clock, costs, None, priority)
+            .map(|taken| taken.at)
+            .map_err(|denial| denial.to_string())
     }
 
     pub(crate) fn take_slots(&self, amount: u64) {

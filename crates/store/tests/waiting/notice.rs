@@ -19,7 +19,7 @@ fn a_refund_lets_the_head_pass_at_once() {
     // 10 were taken and 3 were used, so two pass and one is left over.
     desk.settle(&desk.rps(10), &[3]);
     let [first, second, third] = waits;
-    assert_eq!([first.granted().at, second.granted().at], [START, START]);
+    assert_eq!([first.granted().taken.at, second.granted().taken.at], [START, START]);
     assert_eq!((third.woken(), desk.available()), (0, vec![1]));
     desk.turn_to(199_999);
     assert_eq!(third.woken(), 0);
@@ -47,7 +47,7 @@ fn use_beyond_what_was_taken_makes_the_head_wait_longer() {
     desk.turn_to(599_999);
     assert_eq!(wait.woken(), 0);
     desk.turn_to(600_000);
-    assert_eq!(wait.granted().at, START + Span::from_millis(600));
+    assert_eq!(wait.granted().taken.at, START + Span::from_millis(600));
 }
 
 #[test]
@@ -209,7 +209,7 @@ fn a_wait_under_its_own_limits_puts_them_in_force_when_it_begins() {
     // Whatever others do before it begins is nothing to it.
     let waits = (wait(), wait());
     desk.cell.replace_limits(&desk.clock, desk.limits.clone());
-    assert_eq!(waits.0.wait().unwrap().at, START);
+    assert_eq!(waits.0.wait().unwrap().taken.at, START);
     // Those of the cell first: a name that did not come with the wait keeps its count.
     assert_eq!(desk.available(), [0, 10]);
     desk.cell.replace_limits(&desk.clock, desk.limits.clone());

@@ -18,7 +18,7 @@ fn waiters_pass_in_the_order_they_came() {
         assert!(waits.iter_mut().all(Wait::sleeps), "nobody passes before {second} s");
         desk.turn_to(second * 1_000_000);
         let first = waits.remove(0).granted();
-        assert_eq!(first.at, START + Span::from_secs(second));
+        assert_eq!(first.taken.at, START + Span::from_secs(second));
         assert_eq!(first.waited, Some(Span::from_secs(second).to_duration()));
     }
     assert_eq!(desk.cell.waiting(), 0);
@@ -29,7 +29,7 @@ fn a_jump_of_the_clock_grants_each_waiter_at_its_own_instant() {
     let desk = Desk::with_spent_rate(2);
     let waits: Vec<Wait<'_>> = (0..5).map(|_| desk.wait_for(desk.rps(1))).collect();
     desk.turn_to(60_000_000);
-    let at: Vec<_> = waits.into_iter().map(|wait| wait.granted().at).collect();
+    let at: Vec<_> = waits.into_iter().map(|wait| wait.granted().taken.at).collect();
     let half_seconds = [500, 1_000, 1_500, 2_000, 2_500].map(|millis| START + Span::from_millis(millis));
     assert_eq!(at, half_seconds);
 }
@@ -42,11 +42,11 @@ fn a_large_demand_is_not_starved_by_a_thousand_small_ones() {
     let mut after: Vec<Wait<'_>> = (0..500).map(|_| desk.wait_for(desk.rps(1))).collect();
     // 500 before it take half a second, and then it saves up half a second more.
     desk.turn_to(500_000);
-    assert!(before.drain(..).all(|wait| wait.granted().at <= START + Span::from_millis(500)));
+    assert!(before.drain(..).all(|wait| wait.granted().taken.at <= START + Span::from_millis(500)));
     desk.turn_to(999_999);
     assert!(large.woken() == 0 && after.iter_mut().all(Wait::sleeps), "nobody passes the large one");
     desk.turn_to(1_000_000);
-    assert_eq!(large.granted().at, START + Span::from_secs(1));
+    assert_eq!(large.granted().taken.at, START + Span::from_secs(1));
     desk.turn_to(1_500_000);
     assert!(after.into_iter().all(|wait| wait.heard().is_ok()));
     assert_eq!(desk.cell.waiting(), 0);
@@ -104,7 +104,7 @@ fn a_waiter_holds_back_no_demand_that_takes_from_other_limits() {
     // A waiter for the rate passes as soon as there is one left, also behind the one that waits for the day.
     let next = desk.wait_for(rps);
     desk.turn_to(1_000);
-    assert_eq!(next.granted().at, START + Span::from_millis(1));
+    assert_eq!(next.granted().taken.at, START + Span::from_millis(1));
     assert!(budget.sleeps());
     let both = desk.limits.costs(&demand! { budget: 1, rps: 1 }).unwrap();
     assert!(desk.try_take(&both, Priority::default()).is_err(), "the budget is claimed");
@@ -160,7 +160,7 @@ fn the_end_of_a_cooldown_finds_waiters_in_the_order_they_came() {
     let rps = desk.limits.costs(&demand! { rps: 1_000 }).unwrap();
     let (first, mut second) = (desk.wait_for(rps.clone()), desk.wait_for(rps));
     desk.turn_to(1_000_000);
-    assert_eq!(first.granted().at, START + Span::from_secs(1));
+    assert_eq!(first.granted().taken.at, START + Span::from_secs(1));
     assert!(second.sleeps());
     desk.turn_to(2_000_000);
     second.granted();

@@ -94,14 +94,14 @@ fn a_waiter_on_the_clock_of_the_system_is_woken_by_its_timer() {
     let limits = Limits::new([Limit::per_second("rps", 500)]).unwrap();
     let cell = BucketCell::new(Key::new(&["timer"]), limits.clone(), clock.now());
     let all = limits.costs(&demand! { rps: 500 }).unwrap();
-    let taken = cell.try_take(&clock, &all, None, Priority::default()).unwrap();
+    let taken = cell.try_take(&clock, &all, None, Priority::default()).unwrap().at;
     let ten = limits.costs(&demand! { rps: 10 }).unwrap();
     let mut last = taken;
     for _ in 0..5 {
         // Each takes what comes in within 20 ms, so there is a wait unless the machine stalls for as long.
         let granted = cell.acquire(&clock, WaitRequest::of(ten.clone())).wait().unwrap();
-        assert!(granted.at >= last, "granted before the one before it");
-        last = granted.at;
+        assert!(granted.taken.at >= last, "granted before the one before it");
+        last = granted.taken.at;
     }
     assert!(last >= taken + Span::from_millis(100), "50 take at least 100 ms to come in");
 }

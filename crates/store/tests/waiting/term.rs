@@ -24,10 +24,10 @@ fn waiters_pass_exactly_when_a_silent_holder_expires() {
     desk.turn_to(4_999_999);
     assert_eq!((first.woken(), second.woken()), (0, 0));
     desk.turn_to(5_000_000);
-    assert_eq!(first.granted().at, START + Span::from_secs(5));
+    assert_eq!(first.granted().taken.at, START + Span::from_secs(5));
     assert_eq!(second.woken(), 0);
     desk.turn_to(6_000_000);
-    assert_eq!(second.granted().at, START + Span::from_secs(6));
+    assert_eq!(second.granted().taken.at, START + Span::from_secs(6));
 }
 
 #[test]

@@ -4,6 +4,7 @@ mod acquire;
 mod backing;
 mod builder;
 mod remote;
+mod status;
 mod stored;
 
 use std::fmt;
@@ -14,7 +15,7 @@ use std::time::Duration;
 
 use tollgate_core::{
     AsDemand, Costs, Demand, DemandError, Denial, Limit, LimitError, Limits, LimitsError, Packed, Ready,
-    SmallCosts, Span, Status, Tick, UNBOUNDED,
+    SmallCosts, Span, Tick, UNBOUNDED,
 };
 use tollgate_store::{BucketCell, Clock, Key, LeaseTerm, Priority, Reach, Reply, StoreError, Taken};
 
@@ -28,6 +29,7 @@ pub(crate) use remote::{InForce, StoredBacking};
 
 pub use acquire::Acquiring;
 pub use builder::{LimitSetBuilder, SETS_NAMESPACE};
+pub use status::SetStatus;
 pub use stored::{StoredSet, StoredSets};
 
 /// Several limits that are taken together or not at all. Cloning shares the set.
@@ -92,37 +94,6 @@ enum FastPath {
     Denied(SmallCosts),
     /// It was taken, and there is more to be done.
     Taken(Tick, SmallCosts),
-}
-
-/// How a set stands at one instant.
-///
-/// ```
-/// use std::time::Duration;
-/// use tollgate::{Limit, LimitSet};
-///
-/// let set = LimitSet::new([Limit::per_minute("rpm", 500)])?;
-/// set.cool_down(Duration::from_secs(20)).wait()?;
-/// let status = set.peek().wait()?;
-/// assert_eq!(status.limit("rpm").unwrap().available(), 500);
-/// assert!(status.cooling_until.is_some() && status.waiting == 0);
-/// # Ok::<(), tollgate::Error>(())
-/// ```
-#[derive(Clone, Debug)]
-#[non_exhaustive]
-pub struct SetStatus {
-    /// Each limit, in the order of the set; of one in a store, also those that only other programs name.
-    pub limits: Vec<Status>,
-    /// How many wait.
-    pub waiting: usize,
-    /// The end of the cooldown, if one lasts.
-    pub cooling_until: Option<Tick>,
-}
-
-impl SetStatus {
-    /// The status of the limit with this name.
-    pub fn limit(&self, name: &str) -> Option<&Status> {
-        self.limits.iter().find(|status| status.limit().name() == name)
-    }
 }
 
 impl LimitSet {
