@@ -47,7 +47,8 @@ pub(crate) fn namespace_by_id(id: &str) -> ItemKey {
 
 /// Returns the partition of an entity.
 pub(crate) fn entity_partition(ns: &str, entity: &str) -> String {
-    format!("{ns}/ENTITY#{entity}")
+    // Joined rather than formatted, here and below where a chain is read: a format allocates twice.
+    [ns, "/ENTITY#", entity].concat()
 }
 
 /// Returns the key of an entity.
@@ -93,7 +94,7 @@ pub(crate) fn is_config(key: &ItemKey) -> bool {
 
 /// Returns the key of the limits of an entity for a resource, or for all of them.
 pub(crate) fn entity_config(ns: &str, entity: &str, resource: &str) -> ItemKey {
-    ItemKey::new(entity_partition(ns, entity), format!("{CONFIG_PREFIX}{resource}"))
+    ItemKey::new(entity_partition(ns, entity), [CONFIG_PREFIX, resource].concat())
 }
 
 /// Returns the index key of the limits of an entity, by resource.
@@ -118,7 +119,7 @@ pub(crate) fn children_partition(ns: &str, parent: &str) -> String {
 
 /// Returns the partition of a resource; in the index also that of its usage.
 pub(crate) fn resource_partition(ns: &str, resource: &str) -> String {
-    format!("{ns}/RESOURCE#{resource}")
+    [ns, "/RESOURCE#", resource].concat()
 }
 
 /// Returns the key of the limits of a resource.

@@ -195,7 +195,7 @@ impl Costs {
         for (amount, packed) in self.amounts.iter_mut().zip(packed.amounts) {
             *amount = packed.into();
         }
-        (self.taken, self.explicit) = ((packed.masks >> 8 & 0xF).into(), (packed.masks & 0xF).into());
+        (self.taken, self.explicit) = (packed.masks >> 8 & 0xF, packed.masks & 0xF);
     }
 }
 
@@ -239,7 +239,7 @@ impl SmallCosts {
         &self.amounts
     }
 
-    /// Returns the costs in 20 bytes; see [`Costs::pack`].
+    /// Returns the costs in three words; see [`Costs::pack`].
     #[inline(always)]
     pub fn pack(&self) -> Option<Packed> {
         let [one, two, three, four] = self.amounts;
@@ -247,7 +247,7 @@ impl SmallCosts {
             return None;
         }
         let amounts = [one as u32, two as u32, three as u32, four as u32];
-        Some(Packed { amounts, masks: self.taken << 8 | self.explicit })
+        Some(Packed { amounts, masks: u64::from(self.taken << 8 | self.explicit) })
     }
 
     /// Returns the same costs for `limits` limits.
@@ -296,14 +296,14 @@ impl Packed {
     }
 }
 
-/// Costs of up to four limits, packed into 20 bytes.
+/// Costs of up to four limits, packed into three words.
 // Hidden: the fast path of sibling crates.
 #[doc(hidden)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Packed {
     amounts: [u32; SMALL],
     /// The bits of limits that have an amount, and the bits of those that were named. They share
-    /// one number because copying bytes right after writing them one by one stalls the processor
-    /// (no store forwarding).
-    masks: u32,
+    /// one word because copying a word right after writing it in pieces stalls the processor (no
+    /// store forwarding).
+    masks: u64,
 }

@@ -380,6 +380,14 @@ impl Limits {
         self.0.may_warn
     }
 
+    /// Returns the limits of these [warnings](crate::Bucket::warnings).
+    pub fn warned(&self, warnings: u32) -> impl Iterator<Item = &Limit> {
+        let has_warned = move |index: usize| {
+            u32::try_from(index).is_ok_and(|bit| warnings.checked_shr(bit).unwrap_or(0) & 1 == 1)
+        };
+        self.iter().enumerate().filter(move |(index, _)| has_warned(*index)).map(|(_, limit)| limit)
+    }
+
     /// Returns true if any limit is [custom](Limit::custom).
     #[inline]
     pub(crate) fn have_custom(&self) -> bool {

@@ -40,13 +40,14 @@ fn left(limiter: &Limiter) -> (Option<i64>, Option<i64>) {
 }
 
 fn eventually(what: &str, mut is_so: impl FnMut() -> bool) {
-    for _ in 0..400 {
+    // The bound is for a fault, not for a busy machine.
+    for _ in 0..12_000 {
         if is_so() {
             return;
         }
         std::thread::sleep(Duration::from_millis(25));
     }
-    panic!("{what}: not within ten seconds");
+    panic!("{what}: not within five minutes");
 }
 
 #[test]

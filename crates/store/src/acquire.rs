@@ -8,70 +8,125 @@ use std::time::Duration;
 
 use tollgate_core::{Costs, DemandError, Denial, Limits, Name, Ready, Tick};
 
+use crate::Taken;
 use crate::block_on::block_on;
 use crate::cell_queue::{QueuedWaiter, Rank, WaitResult};
 use crate::locked::LockedBucket;
 use crate::sync::MutexGuard;
 use crate::{BucketCell, Clock, LeaseTerm, Priority, WAITERS_MAX};
 
-/// What a caller wants to wait for, and how long.
+/// A request to wait for: what a caller wants to take, and how long it waits.
+///
+/// # Examples
+///
+/// ```
+/// use tollgate_core::{Limit, Limits, Tick, demand};
+/// use tollgate_store::{BucketCell, Clock, Key, Priority, WaitRequest};
+///
+/// let limits = Limits::new([Limit::per_minute("rpm", 100)])?;
+/// let cell = BucketCell::new(Key::new(&["jobs"]), limits.clone(), Tick::ZERO);
+/// let costs = limits.costs(&demand! { rpm: 1 })?;
+/// // A batch job that others may overtake, in a queue of at most 50 waiters.
+/// let request = WaitRequest { priority: Priority::Batch, waiters_max: 50, ..WaitRequest::of(costs) };
+/// assert!(cell.acquire(&Clock::system(), request).wait().is_ok());
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Debug)]
 pub struct WaitRequest {
     /// What to take.
     pub costs: Costs,
     /// The holder of the resources, if they expire.
     pub term: Option<LeaseTerm>,
-    /// Which waiters go first.
+    /// The priority among waiters.
     pub priority: Priority,
-    /// When the wait times out.
+    /// The time at which the wait times out.
     pub deadline: Option<Tick>,
-    /// How many callers may wait at once.
+    /// The number of callers that may wait at once.
     pub waiters_max: usize,
 }
 
-/// What was taken, and what it took to get it.
+/// A grant: what was taken, and how long the caller waited for it.
+///
+/// # Examples
+///
+/// ```
+/// use tollgate_core::{Limit, Limits, Tick, Usage, demand};
+/// use tollgate_store::{BucketCell, Key, ManualClock, WaitRequest};
+///
+/// let clock = ManualClock::at(Tick::from_secs(10)).clock();
+/// let limits = Limits::new([Limit::per_minute("tpm", 1_000)])?;
+/// let cell = BucketCell::new(Key::new(&["user-1"]), limits.clone(), Tick::ZERO);
+/// let request = WaitRequest::of(limits.costs(&demand! { tpm: 600 })?);
+/// let granted = cell.acquire(&clock, request).wait()?;
+/// assert_eq!(granted.waited, None, "there was no queue");
+/// // What the call did not use is given back.
+/// let usage = Usage { at: granted.taken.at, reserved: &granted.costs, used: &[150], holder: None };
+/// cell.settle(&clock, &limits, &usage);
+/// assert_eq!(cell.peek(&clock)[0].available(), 850);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Debug, PartialEq)]
 pub struct Granted {
-    /// When it was taken; a refund wants to know.
-    pub at: Tick,
+    /// When it was taken, which a refund needs, and the limits that warned.
+    pub taken: Taken,
     /// What was taken.
     pub costs: Costs,
-    /// How long that took, if there was any wait.
+    /// The length of the wait, if there was any.
     pub waited: Option<Duration>,
-    /// The limit that made it wait longest, as it looked at the start.
+    /// The limit with the longest wait, as of the start.
     pub limited_by: Option<Name>,
 }
 
 /// The wait ended without a grant.
+///
+/// # Examples
+///
+/// ```
+/// use tollgate_core::{Limit, Limits, Span, Tick, demand};
+/// use tollgate_store::{BucketCell, Key, ManualClock, WaitError, WaitRequest};
+///
+/// let clock = ManualClock::at(Tick::from_secs(10)).clock();
+/// let limits = Limits::new([Limit::per_minute("rpm", 1)])?;
+/// let cell = BucketCell::new(Key::new(&["user-1"]), limits.clone(), Tick::ZERO);
+/// let request = WaitRequest::of(limits.costs(&demand! { rpm: 1 })?);
+/// cell.acquire(&clock, request.clone()).wait()?;
+/// // The next request would be granted after a minute, and the caller has a second.
+/// let request = WaitRequest { deadline: Some(clock.now() + Span::from_secs(1)), ..request };
+/// let Err(WaitError::TimedOut { denial, waited }) = cell.acquire(&clock, request).wait() else {
+///     panic!("it cannot be granted in time");
+/// };
+/// assert!(waited.is_zero() && denial.wait().is_some_and(|wait| wait.as_secs() > 1));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum WaitError {
-    /// The deadline came, or it was clear at the start that it would come first.
+    /// The deadline passed, or it was known at the start that it would pass first.
     #[error("not admitted before the deadline, after waiting {waited:?}: {denial}")]
     TimedOut {
         /// The denial, with the wait that it would have taken.
         denial: Box<Denial>,
-        /// How long the caller waited; zero if the timeout was clear at the start.
+        /// The length of the wait; zero if it was known at the start that it could not fit.
         waited: Duration,
     },
     /// The queue is full.
     #[error("{waiting} wait for this already, and at most {max} may; slow down or raise the bound")]
     QueueFull {
-        /// How many callers wait.
+        /// The number of callers that wait.
         waiting: usize,
-        /// How many may.
+        /// The number of callers that may.
         max: usize,
     },
-    /// The bucket was forgotten, with all who waited for it.
+    /// The bucket was forgotten, with all of its waiters.
     #[error("the bucket was forgotten; ask again to get a new one")]
     Gone,
-    /// The limits were lowered, and what was asked can never be had any more.
+    /// The limits were lowered, and the request can never be granted any more.
     #[error(transparent)]
     Impossible(#[from] DemandError),
 }
 
 impl WaitRequest {
-    /// Waits for `costs`, for as long as it takes.
+    /// Returns a request that waits for `costs` without a deadline.
     pub fn of(costs: Costs) -> WaitRequest {
         WaitRequest {
             costs,
@@ -86,12 +141,35 @@ impl WaitRequest {
 /// A wait in the queue of a [`BucketCell`]. Does nothing until it is polled.
 ///
 /// A waiter that is granted what it waits for takes it from then on, and is woken. If it is not polled within a second,
-/// others may have what it was granted; it keeps its rank, and waits again when it is polled.
+/// others may take what it was granted; it keeps its rank, and waits again when it is polled.
 ///
 /// # Cancel safety
 ///
 /// Dropping it at any time leaves no trace: its place in the queue is gone, a grant that it has not collected is
-/// given back, and the next waiter is looked at.
+/// given back, and the next waiter is served.
+///
+/// # Examples
+///
+/// ```
+/// use std::pin::pin;
+/// use std::task::{Context, Waker};
+/// use tollgate_core::{Limit, Limits, Span, Tick, demand};
+/// use tollgate_store::{BucketCell, Key, ManualClock, WaitRequest};
+///
+/// let manual = ManualClock::at(Tick::from_secs(10));
+/// let clock = manual.clock();
+/// let limits = Limits::new([Limit::per_minute("rpm", 1)])?;
+/// let cell = BucketCell::new(Key::new(&["user-1"]), limits.clone(), Tick::ZERO);
+/// let request = WaitRequest::of(limits.costs(&demand! { rpm: 1 })?);
+/// cell.acquire(&clock, request.clone()).wait()?;
+///
+/// let mut waiting = pin!(cell.acquire(&clock, request));
+/// let mut context = Context::from_waker(Waker::noop());
+/// assert!(waiting.as_mut().poll(&mut context).is_pending());
+/// manual.advance(Span::from_secs(60));
+/// assert!(waiting.as_mut().poll(&mut context).is_ready());
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[must_use = "a wait begins when this is awaited"]
 pub struct WaitFuture<'a> {
     cell: &'a Arc<BucketCell>,
@@ -162,9 +240,9 @@ impl WaitFuture<'_> {
         }
         let WaitRequest { costs, term, priority, .. } = &self.request;
         let denial = match inner.try_take(now, costs, *term, *priority) {
-            Ok(at) => {
+            Ok(taken) => {
                 let costs = self.request.costs.clone();
-                return Poll::Ready(Ok(Granted { at, costs, waited: None, limited_by: None }));
+                return Poll::Ready(Ok(Granted { taken, costs, waited: None, limited_by: None }));
             }
             Err(denial) => denial,
         };
@@ -251,9 +329,9 @@ impl Future for WaitFuture<'_> {
         };
         this.stage = WaitStage::Done;
         Poll::Ready(match result {
-            WaitResult::Granted { at, waited, waiter, .. } => {
+            WaitResult::Granted { taken, waited, waiter, .. } => {
                 let waited = Some(waited.to_duration());
-                Ok(Granted { at, costs: waiter.costs, waited, limited_by })
+                Ok(Granted { taken, costs: waiter.costs, waited, limited_by })
             }
             WaitResult::TimedOut { denial, waited } => {
                 Err(WaitError::TimedOut { denial, waited: waited.to_duration() })

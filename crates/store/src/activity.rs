@@ -8,30 +8,50 @@ use crate::{Key, StoreError};
 /// How many parts a limit is thought of as when its share in use is reported.
 const PARTS: i128 = 1_000_000;
 
-/// What is in use of one bucket, and what was used of it that is in no record yet.
+/// The amount in use of one bucket, and the hours whose usage is in no record yet.
+///
+/// # Examples
+///
+/// ```
+/// use tollgate_core::{Limit, Limits, Tick, demand};
+/// use tollgate_store::{Backend, BucketRef, Key, ManualClock, Memory, Op, Scope, Step, Store, Transaction};
+///
+/// let store = Memory::builder().clock(ManualClock::at(Tick::from_secs(7_200)).clock()).build();
+/// let (key, limits) = (Key::new(&["user-1", "gpt-4"]), Limits::new([Limit::per_minute("tpm", 100)])?);
+/// let costs = limits.costs(&demand! { tpm: 25 })?;
+/// let place = BucketRef { namespace: "app", key: &key, limits: &limits };
+/// let steps = [Step { place, op: Op::Take { costs: &costs, term: None } }];
+/// store.apply(&Transaction { id: None, steps: &steps, metered: true }).wait()?;
+///
+/// let page = store.activity("app", Scope::Bucket("user-1", "gpt-4"), None).wait()?;
+/// let activity = &page.items[0];
+/// assert_eq!(activity.in_use, 250_000, "a quarter of the capacity");
+/// assert_eq!(activity.hours().collect::<Vec<_>>(), [Tick::from_secs(7_200)]);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Activity {
     /// The entity.
     pub entity: String,
     /// The resource.
     pub resource: String,
-    /// The hour that the bucket counts for, by its beginning, and how many calls were admitted in it. Its usage may be in no
-    /// record yet.
+    /// The hour that the bucket counts for, by its beginning, and the number of calls admitted in it. Its usage may be in
+    /// no record yet.
     pub hour: Option<(Tick, u64)>,
     /// Other hours whose usage is in no record yet, by their beginnings.
     pub others: Vec<Tick>,
-    /// How much of the limit is in use of which the smallest share is left, in millionths.
+    /// The share in use of the limit of which the smallest share is left, in millionths.
     pub in_use: u32,
 }
 
 impl Activity {
-    /// The hours whose usage may be in no record yet, by their beginnings.
+    /// Returns the hours whose usage may be in no record yet, by their beginnings.
     pub fn hours(&self) -> impl Iterator<Item = Tick> {
         self.hour.iter().map(|(hour, _)| *hour).chain(self.others.iter().copied())
     }
 
-    /// How much is in use of the limit of which the smallest share is left, in millionths. Limits without a bound have
-    /// all of it left.
+    /// Returns the share in use of the limit of which the smallest share is left, in millionths. A limit without a bound
+    /// has all of it left.
     pub fn in_use(limits: &[Status]) -> u32 {
         let bounded = limits.iter().filter(|status| !status.limit().is_unbounded());
         let share = |status: &Status| {
@@ -45,13 +65,13 @@ impl Activity {
 }
 
 impl Key {
-    /// A cursor behind this key, for stores that list buckets in the order of the bytes of their keys.
+    /// Returns a cursor behind this key, for stores that list buckets in the order of the bytes of their keys.
     pub fn cursor(&self) -> Cursor {
         let hex: String = self.as_bytes().iter().map(|byte| format!("{byte:02x}")).collect();
         Cursor::of(&["key", &hex])
     }
 
-    /// The key that a cursor is behind.
+    /// Returns the key that a cursor is behind.
     ///
     /// # Errors
     ///

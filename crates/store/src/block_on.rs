@@ -19,7 +19,7 @@ thread_local! {
     static WAITS: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Whether what is being polled is waited for by a thread that has nothing else to do, as in
+/// Returns true if what is being polled is waited for by a thread that has nothing else to do, as in
 /// [`Reply::wait`](crate::Reply::wait). A store may then do slow work on this thread; in a task it may not.
 pub fn may_block() -> bool {
     WAITS.get()

@@ -16,35 +16,73 @@ use tollgate_core::{
 use crate::cell_queue::{QueuedWaiter, Rank, WaitResult};
 use crate::locked::{LockedBucket, Wakeups};
 use crate::sync::{Mutex, MutexGuard, order_of};
-use crate::{Alarm, Clock, Key, Priority};
+use crate::{Alarm, Clock, Key, Priority, Taken};
 
 /// One bucket in memory with its queue. Made by [`BucketCell::new`] or by a [`Memory`](crate::Memory).
+///
+/// # Examples
+///
+/// ```
+/// use tollgate_core::{Limit, Limits, Tick, demand};
+/// use tollgate_store::{BucketCell, Key, ManualClock, Priority};
+///
+/// let clock = ManualClock::at(Tick::from_secs(10)).clock();
+/// let limits = Limits::new([Limit::per_minute("rpm", 1)])?;
+/// let cell = BucketCell::new(Key::new(&["user-1"]), limits.clone(), Tick::ZERO);
+/// let costs = limits.costs(&demand! { rpm: 1 })?;
+/// cell.try_take(&clock, &costs, None, Priority::Normal)?;
+/// let denial = cell.try_take(&clock, &costs, None, Priority::Normal).unwrap_err();
+/// assert_eq!(denial.wait().map(|wait| wait.as_secs()), Some(60));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 pub struct BucketCell {
     key: Key,
     inner: Mutex<LockedBucket>,
 }
 
-/// How long a holder of resources may be silent before they are taken from it.
+/// A holder of resources, and how long it may be silent before it loses them.
+///
+/// # Examples
+///
+/// ```
+/// use tollgate_core::{Limit, Limits, Span, Tick, demand};
+/// use tollgate_store::{BucketCell, Key, LeaseTerm, ManualClock, Priority, new_holder_id};
+///
+/// let manual = ManualClock::at(Tick::from_secs(10));
+/// let limits = Limits::new([Limit::resource("slots", 1)])?;
+/// let cell = BucketCell::new(Key::new(&["pool"]), limits.clone(), Tick::ZERO);
+/// let term = LeaseTerm { holder: new_holder_id(), ttl: Span::from_secs(30) };
+/// cell.try_take(&manual.clock(), &limits.costs(&demand! { slots: 1 })?, Some(term), Priority::Normal)?;
+///
+/// manual.advance(Span::from_secs(20));
+/// assert!(cell.renew(&manual.clock(), term), "a heartbeat in time");
+/// manual.advance(Span::from_secs(31));
+/// assert!(!cell.renew(&manual.clock(), term), "the slot is free again");
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LeaseTerm {
     /// The holder, unique among all.
     pub holder: u128,
-    /// How long it may be silent.
+    /// The longest time without a heartbeat.
     pub ttl: Span,
 }
 
 impl LeaseTerm {
-    /// One who holds from `now` on.
+    /// Returns the holder whose term begins at `now`.
     pub fn starting(self, now: Tick) -> Holder {
         Holder { id: self.holder, expires: now + self.ttl }
     }
 }
 
 impl BucketCell {
-    /// A cell with a fresh bucket as of `then`; time before that does not count for it.
+    /// Returns a cell with a fresh bucket as of `then`; time before that does not count for it.
     pub fn new(key: Key, limits: Limits, then: Tick) -> Arc<BucketCell> {
         let bucket = Bucket::fresh(&limits, then);
-        Arc::new(BucketCell { key, inner: Mutex::new(LockedBucket { limits, bucket, waiting: None }) })
+        Arc::new(BucketCell {
+            key,
+            inner: Mutex::new(LockedBucket { limits, bucket, usage: None, waiting: None }),
+        })
     }
 
     pub(crate) fn key(&self) -> &Key {
@@ -61,9 +99,8 @@ impl BucketCell {
         self.inner.lock()
     }
 
-    /// A cell like this one for a process that was forked off: with neither the waiters of the parent nor what its leases
-    /// hold. `None` if a thread of the parent was about to change it at the instant of the fork, so that nothing can be said
-    /// of it.
+    /// Returns a cell like this one for a forked process: with neither the waiters of the parent nor what its leases hold.
+    /// `None` if a thread of the parent had it locked at the instant of the fork, so that its state is not known.
     pub fn of_a_fork(&self) -> Option<Arc<BucketCell>> {
         let inner = self.inner.try_lock()?.of_a_fork();
         Some(Arc::new(BucketCell { key: self.key.clone(), inner: Mutex::new(inner) }))
@@ -107,33 +144,24 @@ impl BucketCell {
     }
 
     /// Takes `costs` now if no caller waits, the bucket is plain and they fit, which is the common case; otherwise
-    /// does nothing, and [`try_take`](BucketCell::try_take) knows more.
+    /// changes nothing and returns `None`, and [`try_take`](BucketCell::try_take) has the reason.
     ///
     /// Inlined, because the call would be a tenth of all that it does. The time is read before the lock is taken, which so
     /// is held for less than half as long: if it had to be waited for, the bucket is later than that, and never goes back.
+    // Hidden: the fast path of sibling crates, as are `take_plain_under` and `settle_packed`.
+    #[doc(hidden)]
     #[inline(always)]
     pub fn take_plain(&self, clock: &Clock, costs: &SmallCosts) -> Option<Tick> {
         let now = clock.now();
         let mut inner = self.lock();
-        let LockedBucket { limits, bucket, waiting } = &mut *inner;
+        let LockedBucket { limits, bucket, waiting, .. } = &mut *inner;
         if waiting.is_some() {
             return None;
         }
         bucket.take_plain(limits, now, costs)
     }
 
-    /// As [`take_plain`](BucketCell::take_plain), if these very limits are in force, which the costs are counted in.
-    #[inline]
-    pub fn take_plain_under(&self, now: Tick, limits: &Limits, costs: &SmallCosts) -> Option<Tick> {
-        let mut inner = self.lock();
-        let LockedBucket { limits: in_force, bucket, waiting } = &mut *inner;
-        if waiting.is_some() || !in_force.same(limits) {
-            return None;
-        }
-        bucket.take_plain(in_force, now, costs)
-    }
-
-    /// Takes `costs` now, or says why not. Does not overtake those who wait.
+    /// Takes `costs` now, or returns why they do not fit. Overtakes no waiter.
     ///
     /// # Errors
     ///
@@ -144,7 +172,7 @@ impl BucketCell {
         costs: &Costs,
         term: Option<LeaseTerm>,
         priority: Priority,
-    ) -> Result<Tick, Box<Denial>> {
+    ) -> Result<Taken, Box<Denial>> {
         let mut inner = self.lock();
         inner.try_take(clock.now(), costs, term, priority)
     }
@@ -163,23 +191,23 @@ impl BucketCell {
         }
     }
 
-    /// As [`settle`](BucketCell::settle), for the common case: no caller waits, nothing is over-used, and what was
-    /// taken is packed. `false`, with nothing changed, if it is another.
+    /// Settles as [`settle`](BucketCell::settle) does, in the common case: no caller waits, nothing is over-used, and what
+    /// was taken is packed. In any other case it changes nothing and returns false.
+    #[doc(hidden)]
     #[inline]
     pub fn settle_packed(&self, limits: &Limits, packed: &Packed, used: &[u64; 4]) -> bool {
-        let mut inner = self.lock();
-        let LockedBucket { limits: in_force, bucket, waiting } = &mut *inner;
-        waiting.is_none() && in_force.same(limits) && bucket.settle_packed(in_force, packed, used)
+        self.lock().settle_packed(limits, packed, used)
     }
 
-    /// Keeps the holder's resources for another `ttl`. `false` if they have expired and are no longer its own.
+    /// Keeps the holder's resources for another `ttl`. Returns false if they have expired and are no longer its own.
     pub fn renew(&self, clock: &Clock, term: LeaseTerm) -> bool {
         let now = clock.now();
         let LockedBucket { limits, bucket, .. } = &mut *self.lock();
         bucket.renew(limits, now, term.starting(now))
     }
 
-    /// Drops holders that were silent for too long, lets waiters pass that now can, and says how many it were.
+    /// Drops holders that were silent for too long, grants to the waiters that now can pass, and returns the number of
+    /// those holders.
     pub fn expire(self: &Arc<Self>, clock: &Clock) -> usize {
         let now = clock.now();
         let mut inner = self.lock();
@@ -190,12 +218,13 @@ impl BucketCell {
         expired
     }
 
-    /// How every limit stands.
+    /// Returns the status of every limit.
     pub fn peek(&self, clock: &Clock) -> Vec<Status> {
         self.snapshot(clock).0
     }
 
-    /// How every limit stands, how many wait, and when the cooldown ends if one lasts: all as of one instant.
+    /// Returns the status of every limit, the number of waiters, and the end of the cooldown if one lasts: all as of one
+    /// instant.
     pub fn snapshot(&self, clock: &Clock) -> (Vec<Status>, usize, Option<Tick>) {
         let mut inner = self.lock();
         let now = clock.now();
@@ -209,7 +238,7 @@ impl BucketCell {
         )
     }
 
-    /// When `costs` would be admitted to a newcomer, as far as is known now.
+    /// Returns when `costs` would be admitted to a newcomer, as far as is known now.
     pub fn ready(&self, clock: &Clock, costs: &Costs, priority: Priority) -> Ready {
         let now = clock.now();
         let mut inner = self.lock();
@@ -217,13 +246,13 @@ impl BucketCell {
         inner.ready(now, costs, priority)
     }
 
-    /// The limits.
+    /// Returns the limits in force.
     pub fn limits(&self) -> Limits {
         self.lock().limits.clone()
     }
 
-    /// Puts other limits in force at once. What was used is carried over by name; waiters who can now pass do,
-    /// and those who never could any more are refused.
+    /// Puts other limits in force at once. What was used is carried over by name; waiters that can now pass are
+    /// granted, and those that never could any more are refused.
     pub fn replace_limits(self: &Arc<Self>, clock: &Clock, limits: Limits) {
         let now = clock.now();
         let mut inner = self.lock();
@@ -253,7 +282,7 @@ impl BucketCell {
         self.finish(inner, after, clock);
     }
 
-    /// The end of the cooldown, if one lasts.
+    /// Returns the end of the cooldown, if one lasts.
     pub fn cooling_until(&self, clock: &Clock) -> Option<Tick> {
         let now = clock.now();
         let inner = self.lock();
@@ -271,7 +300,7 @@ impl BucketCell {
         }
     }
 
-    /// How these limits would stand if they came with a call now. Changes nothing.
+    /// Returns the status that these limits would have if they came with a call now. Changes nothing.
     pub fn peek_under(&self, clock: &Clock, limits: &Limits) -> Vec<Status> {
         let inner = self.lock();
         let now = clock.now();
@@ -284,7 +313,7 @@ impl BucketCell {
         statuses.into_iter().filter(|status| limits.index(status.limit().name()).is_some()).collect()
     }
 
-    /// How many wait.
+    /// Returns the number of waiters.
     pub fn waiting(&self) -> usize {
         self.lock().waiting.as_ref().map_or(0, |waiting| waiting.queue.len())
     }
@@ -296,13 +325,13 @@ impl BucketCell {
         let Some(waiting) = &mut inner.waiting else { return };
         // Kept until the lock is free: dropping its waker may drop a task that waits here, too.
         let waiter = waiting.queue.remove(rank);
-        if let (None, Some(WaitResult::Granted { at, waiter: QueuedWaiter { costs, .. }, .. })) =
+        if let (None, Some(WaitResult::Granted { taken, waiter: QueuedWaiter { costs, .. }, .. })) =
             (&waiter, waiting.queue.take_result(rank))
         {
             let limits = inner.limits.clone();
             let nothing = vec![0; costs.len()];
             let holder = term.map(|term| term.holder);
-            inner.settle(now, &limits, &Usage { at, reserved: &costs, used: &nothing, holder });
+            inner.settle(now, &limits, &Usage { at: taken.at, reserved: &costs, used: &nothing, holder });
         }
         let after = inner.serve(now);
         self.finish(inner, after, clock);
@@ -319,13 +348,6 @@ impl BucketCell {
         let mut inner = self.lock();
         inner.remove();
         inner.serve(now)
-    }
-
-    /// Returns whether nothing would be lost with the cell: no caller waits, and its bucket equals a fresh one.
-    pub(crate) fn is_idle(&self, now: Tick) -> bool {
-        let inner = self.lock();
-        inner.waiting.as_ref().is_none_or(|waiting| waiting.is_idle(now))
-            && inner.bucket.is_fresh(&inner.limits, now)
     }
 }
 

@@ -20,14 +20,15 @@ use std::time::Duration;
 
 use tollgate_core::{Costs, DemandError, Denial, Shortage, Span, Tick};
 
-use crate::bucket_cell::LeaseTerm;
 #[cfg(not(loom))]
+use crate::Taken;
+use crate::bucket_cell::LeaseTerm;
 use crate::clock::Clock;
 
-/// How many may wait for one bucket unless the request says otherwise.
+/// The number of callers that may wait for one bucket unless the request sets another one.
 pub const WAITERS_MAX: usize = 1_000_000;
 
-/// How long a waiter of each priority may be passed over, from [`Priority::Interactive`] to [`Priority::Batch`].
+/// The time for which a waiter of each priority may be passed over, from [`Priority::Interactive`] to [`Priority::Batch`].
 pub const PRIORITY_OFFSET: [Duration; 3] = [Duration::ZERO, Duration::from_secs(5), Duration::from_secs(60)];
 
 /// How long a waiter may take to react, to a grant in memory or at the head of a wait queue, before others pass it. With
@@ -36,15 +37,26 @@ pub const PRIORITY_OFFSET: [Duration; 3] = [Duration::ZERO, Duration::from_secs(
 /// another clock.
 pub(crate) const REACTION_MAX: Span = Span::from_millis(750);
 
-/// Who goes first when several wait.
+/// The priority of a waiter: how long others may overtake it.
+///
+/// # Examples
+///
+/// ```
+/// use tollgate_core::Span;
+/// use tollgate_store::Priority;
+///
+/// assert_eq!(Priority::default(), Priority::Normal);
+/// assert_eq!(Priority::Normal.patience(), Span::from_secs(5));
+/// assert!(Priority::Interactive.patience() < Priority::Batch.patience());
+/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Priority {
-    /// A user looks at a screen: passed over by no waiter that came later.
+    /// For a user at a screen: passed over by no waiter that came later.
     Interactive,
-    /// The usual: passed over by interactive ones for at most 5 seconds.
+    /// For most calls: passed over by interactive ones for at most 5 seconds.
     #[default]
     Normal,
-    /// Whenever there is room: passed over by others for at most a minute.
+    /// For work that has time: passed over by others for at most a minute.
     Batch,
 }
 
@@ -56,16 +68,28 @@ impl Priority {
 }
 
 /// The place of a waiter in the queue. The least goes first.
+///
+/// # Examples
+///
+/// ```
+/// use tollgate_core::{Span, Tick};
+/// use tollgate_store::{Clock, Priority, WaitQueues};
+///
+/// let (queues, clock, now) = (WaitQueues::default(), Clock::system(), Tick::from_secs(10));
+/// let batch = queues.guard(&clock, Priority::Batch, now).rank();
+/// let interactive = queues.guard(&clock, Priority::Interactive, now + Span::from_secs(59)).rank();
+/// assert!(interactive < batch, "it overtakes a batch that has waited for less than a minute");
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Rank {
-    /// When it came, and for how long it may be passed over.
+    /// The time at which it came plus the time for which it may be passed over.
     pub due: Tick,
-    /// Of those who are due at the same time, who came first.
+    /// The order of arrival among those that are due at the same time.
     pub ticket: u64,
 }
 
 impl Rank {
-    /// Of one who came at `since`.
+    /// Returns the rank of a waiter that came at `since`.
     pub(crate) fn new(priority: Priority, since: Tick, ticket: u64) -> Rank {
         Rank { due: since + priority.patience(), ticket }
     }
@@ -97,7 +121,7 @@ struct WaiterClass {
 pub(crate) enum WaitResult {
     /// It has been granted since `since`, by the clock of the system. The waker of the waiter has been called.
     Granted {
-        at: Tick,
+        taken: Taken,
         waited: Span,
         waiter: QueuedWaiter,
         since: Tick,
@@ -256,13 +280,13 @@ impl CellQueue {
         Some(waker)
     }
 
-    /// Takes a waiter out that has been granted what it asks, as of `at`. Answers whom to wake.
-    pub(crate) fn grant(&mut self, rank: Rank, at: Tick, now: Tick) -> Option<Waker> {
+    /// Takes a waiter out that has been granted what it asks, as of `taken.at`. Answers whom to wake.
+    pub(crate) fn grant(&mut self, rank: Rank, taken: Taken, now: Tick) -> Option<Waker> {
         let since = system_now();
         self.uncollected.insert((since, rank));
         self.complete(rank, |mut waiter| {
             let waker = std::mem::replace(&mut waiter.waker, Waker::noop().clone());
-            (WaitResult::Granted { at, waited: now.since(waiter.since), waiter, since }, waker)
+            (WaitResult::Granted { taken, waited: now.since(waiter.since), waiter, since }, waker)
         })
     }
 
@@ -279,8 +303,8 @@ impl CellQueue {
             return None;
         }
         let (_, rank) = self.uncollected.pop_first()?;
-        let Some(WaitResult::Granted { at, waiter, .. }) = self.results.remove(&rank) else { return None };
-        Some((at, self.passed_over.entry(rank).or_insert(waiter)))
+        let Some(WaitResult::Granted { taken, waiter, .. }) = self.results.remove(&rank) else { return None };
+        Some((taken.at, self.passed_over.entry(rank).or_insert(waiter)))
     }
 
     /// Lets a waiter that was passed over take its place again, because it is polled. `false` if it was not passed over.

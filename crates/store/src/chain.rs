@@ -6,6 +6,7 @@ use tollgate_core::{Costs, Denial, Limits, SmallCosts, Take, Tick, Usage};
 
 use crate::locked::LockedBucket;
 use crate::sync::MutexGuard;
+use crate::usage::Caller;
 use crate::{BucketCell, Clock, LeaseTerm, Priority};
 
 /// The most buckets that one chain may have.
@@ -15,6 +16,25 @@ pub const CHAIN_MAX: usize = 8;
 ///
 /// Cells are locked in the order of their addresses, whatever their order in the chain, so two chains that
 /// share cells never wait for each other in a circle.
+///
+/// # Examples
+///
+/// ```
+/// use tollgate_core::{Limit, Limits, Tick, demand};
+/// use tollgate_store::{BucketCell, CellChain, Clock, Key, Priority};
+///
+/// let limits = |slots| Limits::new([Limit::resource("slots", slots)]);
+/// let (user, team) = (limits(5)?, limits(1)?);
+/// let costs = user.costs(&demand! { slots: 1 })?;
+/// let cells = [("user-1", user), ("team", team)]
+///     .map(|(entity, limits)| BucketCell::new(Key::new(&[entity]), limits, Tick::ZERO));
+/// let (chain, clock) = (CellChain::new(cells.to_vec())?, Clock::system());
+///
+/// assert!(chain.try_take(&clock, &[&costs, &costs], None, Priority::Normal).is_ok());
+/// assert!(chain.try_take(&clock, &[&costs, &costs], None, Priority::Normal).is_err());
+/// assert_eq!(cells[0].peek(&clock)[0].available(), 4, "the denied call took nothing");
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone)]
 pub struct CellChain {
     cells: Vec<Arc<BucketCell>>,
@@ -22,20 +42,49 @@ pub struct CellChain {
 }
 
 /// The most cells of which [`CellChain::take_plain`] takes.
+#[doc(hidden)]
 pub const PLAIN_CHAIN_MAX: usize = 4;
 
-/// What [`CellChain::take_plain`] takes of one cell.
+/// The costs that [`CellChain::take_plain`] takes of one cell.
+// Hidden: the fast path of sibling crates.
+#[doc(hidden)]
 #[derive(Clone, Copy)]
 pub struct PlainStep<'a> {
     /// The limits that the costs are counted in.
     pub limits: &'a Limits,
-    /// What to take.
+    /// The costs to take.
     pub costs: SmallCosts,
+    /// Whose call it is, to count its usage.
+    pub caller: Caller,
     /// When it was taken.
     pub at: Tick,
+    /// Whether it was counted. It is not if sums of another hour, of other limits or of other callers are in the way.
+    pub is_counted: bool,
 }
 
-/// Why cells do not make a chain.
+impl<'a> PlainStep<'a> {
+    /// Returns a step that takes nothing yet.
+    #[inline]
+    pub fn of(limits: &'a Limits, caller: Caller) -> PlainStep<'a> {
+        PlainStep { limits, costs: SmallCosts::default(), caller, at: Tick::ZERO, is_counted: false }
+    }
+}
+
+/// The reason that cells do not make a chain.
+///
+/// # Examples
+///
+/// ```
+/// use std::sync::Arc;
+/// use tollgate_core::{Limit, Limits, Tick};
+/// use tollgate_store::{BucketCell, CellChain, ChainError, Key};
+///
+/// let limits = Limits::new([Limit::per_minute("rpm", 100)])?;
+/// let cell = BucketCell::new(Key::new(&["user-1"]), limits, Tick::ZERO);
+/// let repeated = CellChain::new(vec![Arc::clone(&cell), cell]);
+/// assert_eq!(repeated.err(), Some(ChainError::Repeated));
+/// # Ok::<(), tollgate_core::LimitsError>(())
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ChainError {
@@ -48,7 +97,7 @@ pub enum ChainError {
 }
 
 impl CellChain {
-    /// A chain of these cells.
+    /// Returns a chain of these cells.
     ///
     /// # Errors
     ///
@@ -66,12 +115,12 @@ impl CellChain {
         Ok(CellChain { cells, lock_order })
     }
 
-    /// Its cells, in the order they were given.
+    /// Returns its cells, in the order they were given.
     pub fn cells(&self) -> &[Arc<BucketCell>] {
         &self.cells
     }
 
-    /// Takes `costs[i]` of each cell `i`, or nothing of any. Answers when, for each cell.
+    /// Takes `costs[i]` of each cell `i`, or nothing of any. Returns when, for each cell.
     ///
     /// # Errors
     ///
@@ -108,7 +157,7 @@ impl CellChain {
         Ok(at)
     }
 
-    /// Takes each step of the cell in its place, and notes when, if no caller waits, all buckets are plain and under the limits
+    /// Takes and counts each step of the cell in its place, and notes when, if no caller waits, all buckets are plain and under the limits
     /// of their steps, and all costs fit, which is the common case. `false`, with nothing taken, if not, or if the chain has
     /// more than [`PLAIN_CHAIN_MAX`] cells.
     #[inline]
@@ -125,13 +174,17 @@ impl CellChain {
                 && inner.limits.same(step.limits)
                 && inner.bucket.fits_plain(&inner.limits, now, &step.costs)
         };
-        if !locked.iter().flatten().zip(steps.iter()).all(fits) {
+        // Taking from the first cell, before the others, finds out by itself whether its costs fit.
+        if !locked.iter().flatten().zip(steps.iter()).skip(1).all(fits) {
             return false;
         }
         for (inner, step) in locked.iter_mut().flatten().zip(steps) {
-            let LockedBucket { limits, bucket, .. } = &mut **inner;
-            let taken = bucket.take_plain(limits, now, &step.costs);
-            step.at = taken.expect("the costs were found to fit under the same lock");
+            // Only the first can be denied: those of the others were found to fit under the same lock.
+            let Some(at) = inner.take_plain_under(now, step.limits, &step.costs) else { return false };
+            step.at = at;
+            let amounts = &step.costs.amounts()[..step.limits.len()];
+            step.is_counted =
+                inner.count(step.at, step.limits, step.caller, |sums| sums.add_amounts(amounts));
         }
         true
     }

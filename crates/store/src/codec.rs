@@ -1,4 +1,4 @@
-//! What came of a call as bytes, for stores that remember it.
+//! Outcomes of calls as bytes, for stores that remember them.
 
 use tollgate_core::Tick;
 
@@ -10,7 +10,7 @@ const CHANGED: u8 = 3;
 const RENEWED: u8 = 4;
 const NOT_RENEWED: u8 = 5;
 
-/// What came of the steps of a call.
+/// Encodes the outcome of the steps of a call.
 pub fn encode_outcome(done: &[StepOutcome]) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(13 * done.len());
     for done in done {
@@ -28,7 +28,7 @@ pub fn encode_outcome(done: &[StepOutcome]) -> Vec<u8> {
     bytes
 }
 
-/// What bytes say came of the steps of a call; `None` if they say nothing.
+/// Decodes the outcome of the steps of a call; `None` if the bytes are no such outcome.
 pub fn decode_outcome(mut bytes: &[u8]) -> Option<Vec<StepOutcome>> {
     let mut outcome = Vec::new();
     while let Some((kind, rest)) = bytes.split_first() {

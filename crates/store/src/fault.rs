@@ -12,7 +12,25 @@ use crate::{
     Scope, Step, Store, StoreError, Transaction, TxnOutcome, WaitQueues,
 };
 
-/// How a call fails.
+/// A way in which a call fails.
+///
+/// # Examples
+///
+/// ```
+/// use tollgate_core::{Limit, Limits, demand};
+/// use tollgate_store::{BucketRef, Fault, FaultStore, Key, Memory, Op, Step, Store, Transaction};
+///
+/// let (key, limits) = (Key::new(&["user-1"]), Limits::new([Limit::resource("slots", 3)])?);
+/// let costs = limits.costs(&demand! { slots: 1 })?;
+/// let place = BucketRef { namespace: "app", key: &key, limits: &limits };
+/// let steps = [Step { place, op: Op::Take { costs: &costs, term: None } }];
+/// for (fault, available) in [(Fault::LoseCall, 3), (Fault::LoseReply, 2)] {
+///     let store = FaultStore::new(Memory::default(), move |_| Some(fault));
+///     assert!(store.apply(&Transaction { id: None, steps: &steps, metered: false }).wait().is_err());
+///     assert_eq!(store.inner().peek(&place).wait()?[0].available(), available);
+/// }
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Fault {
@@ -24,7 +42,27 @@ pub enum Fault {
 
 type FaultPlan = dyn Fn(u64) -> Option<Fault> + Send + Sync;
 
-/// Wraps a store and injects faults by a plan: from the number of a call to what goes wrong with it.
+/// Wraps a store and injects faults by a plan: a function from the number of a call to its fault.
+///
+/// # Examples
+///
+/// ```
+/// use tollgate_core::{Limit, Limits, demand};
+/// use tollgate_store::{BucketRef, Fault, FaultStore, Key, Memory, Op, OpId, Step, Store, Transaction};
+///
+/// // The reply to the first call is lost.
+/// let store = FaultStore::new(Memory::default(), |call| (call == 0).then_some(Fault::LoseReply));
+/// let (key, limits) = (Key::new(&["user-1"]), Limits::new([Limit::resource("slots", 3)])?);
+/// let costs = limits.costs(&demand! { slots: 1 })?;
+/// let place = BucketRef { namespace: "app", key: &key, limits: &limits };
+/// let steps = [Step { place, op: Op::Take { costs: &costs, term: None } }];
+/// let call = Transaction { id: Some(OpId(7)), steps: &steps, metered: false };
+/// assert!(store.apply(&call).wait().is_err());
+/// // A retry with the same id takes nothing again.
+/// assert!(store.apply(&call).wait().is_ok());
+/// assert_eq!((store.peek(&place).wait()?[0].available(), store.calls()), (2, 3));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 pub struct FaultStore<S> {
     inner: S,
     plan: Arc<FaultPlan>,
@@ -32,24 +70,24 @@ pub struct FaultStore<S> {
 }
 
 impl<S> FaultStore<S> {
-    /// A store that fails as `plan` says. Calls count from 0.
+    /// Returns a store that fails by `plan`. Calls count from 0.
     pub fn new(inner: S, plan: impl Fn(u64) -> Option<Fault> + Send + Sync + 'static) -> FaultStore<S> {
         FaultStore { inner, plan: Arc::new(plan), calls: AtomicU64::new(0) }
     }
 
-    /// The store without the faults.
+    /// Returns the store without the faults.
     pub fn inner(&self) -> &S {
         &self.inner
     }
 
-    /// How many calls were made.
+    /// Returns the number of calls that were made.
     pub fn calls(&self) -> u64 {
         self.calls.load(Ordering::SeqCst)
     }
 }
 
 impl<S> FaultStore<S> {
-    /// Makes a call as the plan says. What only reads has the same fault either way.
+    /// Makes a call with its fault. For a call that only reads both faults are the same.
     fn call<'a, T: Unpin + Send + 'a, E: From<StoreError> + Unpin + Send + 'a>(
         &'a self,
         make: impl FnOnce(&'a S) -> Reply<'a, Result<T, E>>,

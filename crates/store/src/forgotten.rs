@@ -1,4 +1,4 @@
-//! Marks of forgotten buckets: what tells a bucket that was deleted from one that was dropped because it was idle.
+//! Marks of forgotten buckets, which tell a bucket that was deleted from one that was dropped because it was idle.
 //!
 //! A store drops a bucket that equals a fresh one and was not used for long. A lease on it may still be open, and what it
 //! settles counts. A bucket that was [forgotten](crate::Backend::forget) is another matter: a lease on that settles nothing.
@@ -9,27 +9,27 @@ use tollgate_core::{Span, Tick};
 use crate::Scope;
 use crate::records::{Change, Item, ItemKey, Write};
 
-/// How long a mark is kept. A lease that is open for longer than this after its bucket was forgotten counts again.
+/// The time for which a mark is kept. A lease that is open for longer than this after its bucket was forgotten counts again.
 pub const FORGOTTEN_KEPT: Span = Span::from_secs(7 * 86_400);
 
 /// The field with the time, in microseconds.
 const AT: &str = "at";
 
-/// The write that marks the buckets of a scope as forgotten at `now`.
+/// Returns the write that marks the buckets of a scope as forgotten at `now`.
 pub fn forgotten_write(namespace: &str, scope: Scope<'_>, now: Tick) -> Write {
     let at = i64::try_from(now.as_micros()).unwrap_or(i64::MAX);
     let changes = vec![Change::Set(AT.into(), at.into()), Change::Expire(Some(now + FORGOTTEN_KEPT))];
     Write::Change(key(namespace, scope), changes, Vec::new())
 }
 
-/// The marks that may be about a bucket.
+/// Returns the keys of the marks that may be about a bucket.
 pub fn forgotten_keys(namespace: &str, entity: &str, resource: &str) -> [ItemKey; 4] {
     let scopes =
         [Scope::All, Scope::Entity(entity), Scope::Resource(resource), Scope::Bucket(entity, resource)];
     scopes.map(|scope| key(namespace, scope))
 }
 
-/// Whether a mark says that what was taken at `taken` was forgotten since.
+/// Returns true if a mark is no older than `taken`: a bucket that was taken from then was forgotten since.
 pub fn is_forgotten(mark: &Item, taken: Tick) -> bool {
     mark.int(AT).and_then(|at| u64::try_from(at).ok()).is_some_and(|at| taken.as_micros() <= at)
 }

@@ -4,7 +4,11 @@ use std::future::Future;
 use std::pin::Pin;
 use std::task::Poll;
 
-/// Polls them all, in one task, until each has answered. Each is begun by the first poll.
+/// Polls all futures, in one task, until each is ready, and returns their outputs in order. Each is begun by the first poll.
+///
+/// # Cancel safety
+///
+/// Dropping it drops all futures that are not ready, and the outputs of the others.
 pub async fn join_all<F: Future>(futures: Vec<F>) -> Vec<F::Output> {
     let mut futures: Vec<Pin<Box<F>>> = futures.into_iter().map(Box::pin).collect();
     let mut outputs: Vec<Option<F::Output>> = futures.iter().map(|_| None).collect();

@@ -10,6 +10,17 @@ const LONG: u8 = u8::MAX;
 /// The key of a bucket. Parts stay apart: `["a:b", "c"]` is not `["a", "b:c"]`.
 ///
 /// Up to 22 bytes are kept inline, so that ten million of them cost no allocation of their own.
+///
+/// # Examples
+///
+/// ```
+/// use tollgate_store::Key;
+///
+/// let key = Key::new(&["user-1", "gpt-4"]);
+/// assert_eq!(key.pair(), Some(("user-1", "gpt-4")));
+/// assert_ne!(Key::new(&["a:b", "c"]), Key::new(&["a", "b:c"]));
+/// assert_eq!(Key::from_bytes(key.as_bytes()), key);
+/// ```
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub struct Key(Bytes);
 
@@ -20,7 +31,7 @@ enum Bytes {
 }
 
 impl Key {
-    /// The key with these parts, in this order.
+    /// Returns the key with these parts, in this order.
     pub fn new<S: AsRef<str>>(parts: &[S]) -> Key {
         Key::with_bytes(parts, Key::from_bytes)
     }
@@ -46,7 +57,7 @@ impl Key {
         use_bytes(&heap)
     }
 
-    /// The key that was written as these [bytes](Key::as_bytes).
+    /// Returns the key that was written as these [bytes](Key::as_bytes).
     pub fn from_bytes(bytes: &[u8]) -> Key {
         let mut inline = [0; INLINE];
         match inline.get_mut(..bytes.len()) {
@@ -58,7 +69,7 @@ impl Key {
         }
     }
 
-    /// The two parts, if it has two.
+    /// Returns the two parts, if it has two.
     pub fn pair(&self) -> Option<(&str, &str)> {
         let (first, rest) = decode(self.as_bytes())?;
         let (second, rest) = decode(rest)?;
@@ -68,7 +79,7 @@ impl Key {
         Some((str::from_utf8(first).ok()?, str::from_utf8(second).ok()?))
     }
 
-    /// The key as bytes, for stores that write it down: each part behind its length, so that keys with the same first
+    /// Returns the key as bytes, for stores that write it: each part behind its length, so that keys with the same first
     /// parts have the same first bytes.
     #[inline]
     pub fn as_bytes(&self) -> &[u8] {

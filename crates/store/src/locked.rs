@@ -6,14 +6,18 @@
 use std::sync::Arc;
 use std::task::Waker;
 
-use tollgate_core::{Bucket, Costs, Denial, Limits, Ready, Take, Tick, Usage};
+use tollgate_core::{Bucket, Costs, Denial, Limits, Packed, Ready, SmallCosts, Take, Tick, Usage};
 
 use crate::cell_queue::{CellQueue, QueuedWaiter, WaitResult};
-use crate::{Alarm, LeaseTerm, Priority, stored_bucket};
+use crate::usage::Sums;
+use crate::{Alarm, LeaseTerm, Priority, Taken, stored_bucket};
 
 pub(crate) struct LockedBucket {
     pub(crate) limits: Limits,
     pub(crate) bucket: Bucket,
+    /// What was used in the current hour and is in no record, if the bucket is metered. In a box, because most buckets are not:
+    /// idle cells are many and stay small.
+    pub(crate) usage: Option<Box<Sums>>,
     /// Only while a caller waits, a cooldown lasts or an alarm is set: idle cells are many and stay small.
     pub(crate) waiting: Option<Box<WaitState>>,
 }
@@ -61,6 +65,30 @@ pub(crate) struct Wakeups {
 }
 
 impl LockedBucket {
+    /// Takes `costs`, which are counted in `limits`, if no caller waits, these very limits are in force, the bucket is plain
+    /// and they fit.
+    #[inline]
+    pub(crate) fn take_plain_under(
+        &mut self,
+        now: Tick,
+        limits: &Limits,
+        costs: &SmallCosts,
+    ) -> Option<Tick> {
+        if self.waiting.is_some() || !self.limits.same(limits) {
+            return None;
+        }
+        self.bucket.take_plain(&self.limits, now, costs)
+    }
+
+    /// Settles what was taken packed, if no caller waits, these very limits are in force and nothing is over-used. `false`,
+    /// with nothing changed, if not.
+    #[inline]
+    pub(crate) fn settle_packed(&mut self, limits: &Limits, packed: &Packed, used: &[u64; 4]) -> bool {
+        self.waiting.is_none()
+            && self.limits.same(limits)
+            && self.bucket.settle_packed(&self.limits, packed, used)
+    }
+
     #[inline]
     pub(crate) fn try_take(
         &mut self,
@@ -68,12 +96,13 @@ impl LockedBucket {
         costs: &Costs,
         term: Option<LeaseTerm>,
         priority: Priority,
-    ) -> Result<Tick, Box<Denial>> {
+    ) -> Result<Taken, Box<Denial>> {
         if !self.fits(now, costs, priority) {
             return Err(Box::new(self.denial(now, costs, priority)));
         }
         let holder = term.map(|term| term.starting(now));
-        Ok(self.bucket.commit(&self.limits, now, &Take { costs, holder }))
+        let at = self.bucket.commit(&self.limits, now, &Take { costs, holder });
+        Ok(Taken { at, warnings: self.bucket.warnings(&self.limits, now) })
     }
 
     /// Returns whether a newcomer passes: no waiter holds it back, no cooldown lasts, and it fits.
@@ -155,8 +184,9 @@ impl LockedBucket {
         limits.version() != 0 && self.limits.version() > limits.version()
     }
 
-    /// Returns the copy for a forked process: without waiters, because they are threads and tasks of the parent, and
-    /// without held resources, because every lease is the parent's. What was used of rates and a cooldown stay.
+    /// Returns the copy for a forked process: without waiters, because they are threads and tasks of the parent, without held
+    /// resources, because every lease is the parent's, and without usage to be written, which the parent writes. What was used
+    /// of rates and a cooldown stay.
     pub(crate) fn of_a_fork(&self) -> LockedBucket {
         let mut bucket = self.bucket.clone();
         bucket.free_resources(&self.limits);
@@ -166,7 +196,7 @@ impl LockedBucket {
             let (closed_until, is_removed) = (waiting.closed_until, waiting.is_removed);
             Box::new(WaitState { closed_until, is_removed, ..WaitState::default() })
         });
-        LockedBucket { limits: self.limits.clone(), bucket, waiting }
+        LockedBucket { limits: self.limits.clone(), bucket, usage: None, waiting }
     }
 
     /// Puts limits in force that are [not past](LockedBucket::is_past). The caller serves the queue afterwards.
@@ -251,7 +281,7 @@ impl LockedBucket {
     /// Takes back grants that waiters have not collected in time, so that other waiters can have them. The caller
     /// serves the queue afterwards.
     fn take_back(&mut self, now: Tick) {
-        let LockedBucket { limits, bucket, waiting } = self;
+        let LockedBucket { limits, bucket, waiting, .. } = self;
         let Some(waiting) = waiting.as_mut().filter(|waiting| !waiting.is_removed) else { return };
         let mut is_changed = false;
         while let Some((at, QueuedWaiter { costs, term, .. })) = waiting.queue.pass_over() {
@@ -307,7 +337,7 @@ impl LockedBucket {
     /// Serves the first waiter of each class, in order. A waiter that no other holds back is granted its costs, or
     /// claims the limits that it is short of. Returns when the next of those that are short will pass, if it is known.
     fn grant(&mut self, now: Tick, wakers: &mut Vec<Waker>) -> Option<Tick> {
-        let LockedBucket { limits, bucket, waiting } = self;
+        let LockedBucket { limits, bucket, waiting, .. } = self;
         let waiting = waiting.as_mut().filter(|waiting| !waiting.is_removed)?;
         waiting.unserved = waiting.closed_until > now && !waiting.queue.is_empty();
         if waiting.closed_until > now {
@@ -323,7 +353,8 @@ impl LockedBucket {
             if bucket.fits(limits, now, costs) {
                 let holder = term.map(|term| term.starting(now));
                 let at = bucket.commit(limits, now, &Take { costs, holder });
-                wakers.extend(waiting.queue.grant(rank, at, now));
+                let taken = Taken { at, warnings: bucket.warnings(limits, now) };
+                wakers.extend(waiting.queue.grant(rank, taken, now));
                 continue;
             }
             let shortage = bucket.shortage(limits, now, costs);
@@ -374,14 +405,21 @@ impl LockedBucket {
         }
     }
 
+    /// Returns whether no caller waits, and the bucket equals a fresh one.
+    pub(crate) fn is_idle(&self, now: Tick) -> bool {
+        self.waiting.as_ref().is_none_or(|waiting| waiting.is_idle(now))
+            && self.bucket.is_fresh(&self.limits, now)
+    }
+
     /// Returns whether the bucket was forgotten.
     pub(crate) fn is_removed(&self) -> bool {
         self.waiting.as_ref().is_some_and(|waiting| waiting.is_removed)
     }
 
-    /// Forgets the bucket for all callers that still have the cell, and refuses its waiters. The caller serves the
-    /// queue afterwards.
+    /// Forgets the bucket and its usage for all callers that still have the cell, and refuses its waiters. The caller serves
+    /// the queue afterwards.
     pub(crate) fn remove(&mut self) {
+        self.usage = None;
         let waiting = self.waiting.get_or_insert_default();
         waiting.is_removed = true;
         for rank in waiting.queue.ranks() {

@@ -5,7 +5,7 @@ use crate::{BucketRef, Key, LeaseTerm, Op, OpId, Step, StepOutcome, StoreError, 
 use tollgate_core::{Costs, Limits, Tick, Usage};
 
 impl Transaction<'_> {
-    /// Refuses what no store accepts, of the call and of writes that are made with it.
+    /// Checks the call, and the writes that are made with it, for what no store accepts.
     ///
     /// # Errors
     ///
@@ -31,7 +31,7 @@ impl Transaction<'_> {
         Ok(())
     }
 
-    /// Refuses custom limits, which no store can keep.
+    /// Checks that no limit is a custom one, which no store can keep.
     ///
     /// # Errors
     ///
@@ -43,6 +43,28 @@ impl Transaction<'_> {
 }
 
 /// A [`Transaction`] that borrows nothing.
+///
+/// # Examples
+///
+/// ```
+/// use tollgate_core::{Limit, Limits, demand};
+/// use tollgate_store::{
+///     BucketRef, Key, Memory, Op, OwnedTransaction, Step, Store, Transaction, TxnOutcome,
+/// };
+///
+/// let store = Memory::default();
+/// let (key, limits) = (Key::new(&["user-1"]), Limits::new([Limit::resource("slots", 3)])?);
+/// let costs = limits.costs(&demand! { slots: 2 })?;
+/// let place = BucketRef { namespace: "app", key: &key, limits: &limits };
+/// let steps = [Step { place, op: Op::Take { costs: &costs, term: None } }];
+/// let kept = OwnedTransaction::new(&Transaction { id: None, steps: &steps, metered: false });
+/// let TxnOutcome::Done(done) = kept.with(|call| store.apply(call).wait())? else { panic!("it fits") };
+/// // The caller is gone, so what its call took is given back.
+/// let undo = kept.undo(&done).expect("it took something");
+/// undo.with(|call| store.apply_detached(call));
+/// assert_eq!(store.peek(&place).wait()?[0].available(), 3);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Debug)]
 pub struct OwnedTransaction {
     /// The id of the call.
@@ -78,7 +100,7 @@ struct OwnedUsage {
 }
 
 impl OwnedTransaction {
-    /// The same call, borrowing nothing.
+    /// Returns the same call, which borrows nothing.
     pub fn new(call: &Transaction<'_>) -> OwnedTransaction {
         OwnedTransaction {
             id: call.id,
@@ -87,7 +109,7 @@ impl OwnedTransaction {
         }
     }
 
-    /// A call of no steps.
+    /// Returns a call of no steps.
     pub fn empty() -> OwnedTransaction {
         OwnedTransaction { id: None, steps: Vec::new(), metered: false }
     }
@@ -98,17 +120,17 @@ impl OwnedTransaction {
         use_call(&Transaction { id: self.id, steps: &steps, metered: self.metered })
     }
 
-    /// What it does, each to another bucket.
+    /// Returns its steps, each on another bucket.
     pub fn steps(&self) -> impl Iterator<Item = Step<'_>> {
         self.steps.iter().map(OwnedStep::step)
     }
 
-    /// Whether what is used is added up.
+    /// Returns true if its usage is counted.
     pub fn is_metered(&self) -> bool {
         self.metered
     }
 
-    /// The call that gives back what this one took, when it was answered `done`; `None` if it took nothing.
+    /// Returns the call that gives back what this one took, when its outcome is `done`; `None` if it took nothing.
     pub fn undo(self, done: &[StepOutcome]) -> Option<OwnedTransaction> {
         let undo = |(step, done): (OwnedStep, &StepOutcome)| match (step.op, done) {
             (OwnedOp::Take { costs, term }, StepOutcome::Taken(taken)) => {

@@ -1,12 +1,25 @@
-//! What each process has of its own, although it was forked off.
+//! Values of which each process has its own, also a forked one.
 
 use std::sync::OnceLock;
 
-/// A value of which each process has another one.
+/// A value of which each process has its own.
 ///
 /// A process that was forked off has the memory of its parent and none of its threads. A lock that one of them had at that moment
 /// is locked for ever, and what it guards may be half done. So nothing of the parent's is touched: the values of processes
 /// that were forked off from each other are a chain, and each goes to its own.
+///
+/// # Examples
+///
+/// ```
+/// use std::sync::Mutex;
+/// use tollgate_store::{PerProcess, generation};
+///
+/// let calls: PerProcess<Mutex<Vec<&str>>> = PerProcess::new(generation().into());
+/// calls.get(generation().into()).lock().unwrap().push("of this process");
+/// // A forked child has another number, and does not touch the lock of its parent.
+/// let child = u64::from(generation()) + 1;
+/// assert!(calls.get(child).lock().unwrap().is_empty());
+/// ```
 #[derive(Debug)]
 pub struct PerProcess<T> {
     process: u64,
@@ -15,12 +28,12 @@ pub struct PerProcess<T> {
 }
 
 impl<T> PerProcess<T> {
-    /// This value for this process, whose number no process has that is forked off from it.
+    /// Returns `value` for this process. Every process that is forked from it has another number.
     pub fn of(process: u64, value: T) -> PerProcess<T> {
         PerProcess { process, value, of_a_fork: OnceLock::new() }
     }
 
-    /// The value of this process; `fork` makes it of that of the process that it was forked off from.
+    /// Returns the value of this process; `fork` makes it of that of the process that it was forked from.
     #[inline]
     pub fn get_or(&self, process: u64, fork: impl Fn(&T) -> T) -> &T {
         if self.process == process { &self.value } else { self.of_a_fork(process, &fork) }
@@ -34,12 +47,12 @@ impl<T> PerProcess<T> {
 }
 
 impl<T: Default> PerProcess<T> {
-    /// A value for this process, whose number no process has that is forked off from it.
+    /// Returns a default value for this process. Every process that is forked from it has another number.
     pub fn new(process: u64) -> PerProcess<T> {
         PerProcess::of(process, T::default())
     }
 
-    /// The value of this process. That of one that was forked off begins anew.
+    /// Returns the value of this process. That of a forked process begins as the default.
     #[inline]
     pub fn get(&self, process: u64) -> &T {
         self.get_or(process, |_| T::default())
@@ -47,7 +60,7 @@ impl<T: Default> PerProcess<T> {
 }
 
 impl<T> PerProcess<T> {
-    /// The values of the processes that this one was forked off from, the eldest first. A lock in them may be locked for
+    /// Returns the values of the processes that this one was forked from, the eldest first. A lock in them may be locked for
     /// ever.
     pub fn inherited(&self, process: u64) -> impl Iterator<Item = &T> {
         let elders = std::iter::successors(Some(self), |elder| elder.of_a_fork.get().map(Box::as_ref));

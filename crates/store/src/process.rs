@@ -14,7 +14,20 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use crate::{PerProcess, generation};
 
-/// A process or a thread, as others on this host can look for it.
+/// A process or a thread, as other processes on this host can look for it.
+///
+/// # Examples
+///
+/// ```
+/// use tollgate_store::Process;
+///
+/// let this = Process::this();
+/// assert!(this.is_there());
+/// // Another process with the same id, which has started at another time.
+/// let other = Process { started: this.started.wrapping_add(1), ..this };
+/// # #[cfg(target_os = "linux")]
+/// assert!(!other.is_there());
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Process {
     /// The boot of the host and its space of process ids. A process with another tag cannot be looked for.
@@ -28,8 +41,8 @@ pub struct Process {
 /// The bit of an id that says that the holder holds on for as long as its process lives.
 const LIVING: u128 = 1 << 31;
 
-/// An id for a holder that says which process it is of, unlike that of any other. If it is silent for too long it has
-/// expired, though its process may live.
+/// Returns the id of a new holder, which names its process and is unlike that of any other. A holder that is silent for
+/// too long has expired, though its process may live.
 pub fn new_holder_id() -> u128 {
     static COUNTER: AtomicU32 = AtomicU32::new(0);
     let Process { tag, pid, started } = Process::this();
@@ -37,30 +50,41 @@ pub fn new_holder_id() -> u128 {
     u128::from(tag) << 96 | u128::from(pid) << 64 | u128::from(started) << 32 | counter
 }
 
-/// As [`new_holder_id`], for one that holds on for as long as its process lives, whatever the clocks say. Only who cannot see the
-/// process goes by the time that it was silent.
+/// Returns an id as [`new_holder_id`] does, for a holder that lives as long as its process, whatever the clocks show. Only a
+/// process that cannot look for it goes by the time that it was silent.
 pub fn new_living_holder() -> u128 {
     new_holder_id() | LIVING
 }
 
-/// Who was found to be gone, or there. Each process is looked for once.
+/// The processes that were found alive or ended. Each process is looked for once.
+///
+/// # Examples
+///
+/// ```
+/// use tollgate_store::{LivenessCache, new_holder_id, new_living_holder};
+///
+/// let mut liveness = LivenessCache::default();
+/// assert!(!liveness.is_gone(new_holder_id()));
+/// // Only a living holder is kept for as long as its process is there.
+/// assert!(liveness.lives(new_living_holder()) && !liveness.lives(new_holder_id()));
+/// ```
 #[derive(Debug, Default)]
 pub struct LivenessCache(HashMap<Process, bool>);
 
 impl LivenessCache {
-    /// Whether the process of a [holder](new_holder_id) is gone.
+    /// Returns true if the process of a [holder](new_holder_id) has ended.
     pub fn is_gone(&mut self, holder: u128) -> bool {
         let (tag, pid, started) = ((holder >> 96) as u32, (holder >> 64) as u32, (holder >> 32) as u32);
         self.has_ended(Process { tag, pid, started })
     }
 
-    /// Whether the process of a [living holder](new_living_holder) is seen to be there.
+    /// Returns true if the process of a [living holder](new_living_holder) was found alive.
     pub fn lives(&mut self, holder: u128) -> bool {
         let is_seen = (holder >> 96) as u32 == Process::this().tag;
         holder & LIVING != 0 && is_seen && !self.is_gone(holder)
     }
 
-    /// Whether a process is gone. One that cannot be looked for is not judged.
+    /// Returns true if a process has ended. For one that cannot be looked for it returns false.
     pub fn has_ended(&mut self, process: Process) -> bool {
         let this = Process::this();
         if process.tag != this.tag || process == this {
@@ -71,7 +95,7 @@ impl LivenessCache {
 }
 
 impl Process {
-    /// This process. One that was forked off is another.
+    /// Returns this process. A forked process is another one.
     pub fn this() -> Process {
         static THESE: OnceLock<PerProcess<OnceLock<Process>>> = OnceLock::new();
         let process = generation().into();
@@ -89,7 +113,7 @@ impl Process {
         Some(Process { tag, pid: std::process::id(), started: life.started })
     }
 
-    /// This thread, if threads can be looked for here.
+    /// Returns this thread, if threads can be looked for on this host.
     pub fn this_thread() -> Option<Process> {
         let life = life_of("thread-self")?;
         let tag = Process::this().tag;
@@ -102,12 +126,12 @@ impl Process {
         Process { tag: (random >> 32) as u32 | 1, pid: 0, started: random as u32 }
     }
 
-    /// Whether the process is there, or may be: as long as any of its threads is.
+    /// Returns true if the process is alive, or may be: as long as any of its threads is.
     pub fn is_there(self) -> bool {
         self.is_alive(|| self.has_threads())
     }
 
-    /// Whether the [thread](Process::this_thread) is there, or may be.
+    /// Returns true if the [thread](Process::this_thread) is alive, or may be.
     pub fn is_there_as_thread(self) -> bool {
         self.is_alive(|| false)
     }

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::Process;
 
-/// An id unlike any other, also of a process that was forked off, whose hasher is seeded like that of its parent.
+/// Returns an id unlike any other, also in a forked process, whose hasher has the seed of its parent.
 pub fn random_id() -> u128 {
     static COUNTER: AtomicU64 = AtomicU64::new(0);
     let (process, count) = (Process::this(), COUNTER.fetch_add(1, Ordering::Relaxed));

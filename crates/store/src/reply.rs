@@ -1,4 +1,4 @@
-//! An answer that may already be here.
+//! Replies: answers that may be known already.
 
 use std::fmt;
 use std::future::Future;
@@ -11,6 +11,18 @@ use crate::block_on::block_on;
 ///
 /// Memory answers at once and allocates nothing; a store across a network answers later. Both have one
 /// signature, so there are no twins of functions for threads and for tasks.
+///
+/// # Examples
+///
+/// ```
+/// use tollgate_store::Reply;
+///
+/// assert_eq!(Reply::ready(7).wait(), 7, "in a thread");
+/// # tokio::runtime::Builder::new_current_thread().build()?.block_on(async {
+/// assert_eq!(Reply::later(async { 7 }).await, 7, "in a task");
+/// # });
+/// # Ok::<(), std::io::Error>(())
+/// ```
 #[must_use = "an answer that is not waited for may never be asked for"]
 pub struct Reply<'a, T>(ReplyState<'a, T>);
 
@@ -20,18 +32,18 @@ enum ReplyState<'a, T> {
 }
 
 impl<'a, T> Reply<'a, T> {
-    /// An answer that is here.
+    /// Returns an answer that is known already.
     #[inline]
     pub fn ready(answer: T) -> Reply<'a, T> {
         Reply(ReplyState::Here(Some(answer)))
     }
 
-    /// An answer that a future will give.
+    /// Returns the answer of a future.
     pub fn later(future: impl Future<Output = T> + Send + 'a) -> Reply<'a, T> {
         Reply(ReplyState::Later(Box::pin(future)))
     }
 
-    /// An answer that a future gives, which is begun now: what it has to send is sent when this returns.
+    /// Returns the answer of a future that is begun now: what it has to send is sent when this returns.
     pub fn eager(future: impl Future<Output = T> + Send + 'a) -> Reply<'a, T> {
         let mut future: Pin<Box<dyn Future<Output = T> + Send + 'a>> = Box::pin(future);
         match future.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
@@ -40,7 +52,7 @@ impl<'a, T> Reply<'a, T> {
         }
     }
 
-    /// The answer; the thread waits for it if need be.
+    /// Returns the answer; the thread waits for it if it is not known yet.
     ///
     /// # Panics
     ///

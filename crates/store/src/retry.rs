@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-/// How pauses grow with the number of failures.
+/// The growth of pauses with the number of failures.
 ///
 /// ```
 /// use std::time::Duration;
@@ -46,7 +46,7 @@ impl Backoff {
     }
 }
 
-/// How pauses are randomised, so that callers that failed together do not retry together.
+/// The randomisation of pauses, so that callers that failed together do not retry together.
 ///
 /// ```
 /// use std::time::Duration;

@@ -8,6 +8,24 @@ use crate::{LivenessCache, Op, Step, StepOutcome, Taken};
 const SEEN_FOR: Span = Span::from_secs(60);
 
 /// A bucket and the limits it is under.
+///
+/// # Examples
+///
+/// ```
+/// use tollgate_core::{Limit, Limits, Tick, demand};
+/// use tollgate_store::{BucketRef, Key, Op, Step, StoredBucket};
+///
+/// let (key, limits) = (Key::new(&["user-1"]), Limits::new([Limit::per_minute("rpm", 10)])?);
+/// let (now, costs) = (Tick::from_secs(10), limits.costs(&demand! { rpm: 4 })?);
+/// let place = BucketRef { namespace: "app", key: &key, limits: &limits };
+/// let take = Step { place, op: Op::Take { costs: &costs, term: None } };
+///
+/// let mut stored = StoredBucket::fresh(&limits);
+/// assert!(stored.fits(now, &costs));
+/// take.commit(Some(&mut stored), now);
+/// assert_eq!(stored.peek(&limits, now)[0].available(), 6);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Debug, PartialEq)]
 pub struct StoredBucket {
     /// The limits that are in force.
@@ -26,12 +44,12 @@ impl StoredBucket {
         StoredBucket { limits: limits.clone(), version: limits.version(), bucket }
     }
 
-    /// Returns whether it was used under limits of a later version than these, if they have one.
+    /// Returns true if it was used under limits of a later version than these, if they have one.
     pub fn is_past(&self, limits: &Limits) -> bool {
         limits.version() != 0 && self.version > limits.version()
     }
 
-    /// Returns whether these are the limits in force.
+    /// Returns true if these are the limits in force.
     pub fn is_under(&self, limits: &Limits) -> bool {
         self.limits.same(limits) || self.limits == *limits
     }
@@ -45,7 +63,7 @@ impl StoredBucket {
         self.version = self.version.max(limits.version());
     }
 
-    /// Returns whether the limits of a step that takes are put in force although its call is denied.
+    /// Returns true if the limits of a step that takes are put in force although its call is denied.
     pub fn accepts_limits_of(&self, step: &Step<'_>) -> bool {
         let limits = step.place.limits;
         step.takes().is_some()
@@ -53,12 +71,12 @@ impl StoredBucket {
             && limits.adopted_on_denial(&self.limits.clone().at_version(self.version))
     }
 
-    /// Returns whether `costs` fit at `now`.
+    /// Returns true if `costs` fit at `now`.
     pub fn fits(&self, now: Tick, costs: &Costs) -> bool {
         self.bucket.fits(&self.limits, now, costs)
     }
 
-    /// Returns why `costs` do not fit at `now`.
+    /// Returns the denial of `costs` at `now`.
     pub fn denial(&self, now: Tick, costs: &Costs) -> Denial {
         self.bucket.denial(&self.limits, now, costs)
     }
@@ -86,7 +104,7 @@ impl StoredBucket {
         limits.have_resources() && bucket.retain_holders(limits, now, |holder| !liveness.is_gone(holder)) > 0
     }
 
-    /// Returns whether it equals a fresh bucket and was not used for longer than `idle_for`.
+    /// Returns true if it equals a fresh bucket and was not used for longer than `idle_for`.
     pub fn is_idle(&self, idle_for: Span, now: Tick) -> bool {
         now.since(self.bucket.stamp()) > idle_for && self.bucket.is_fresh(&self.limits, now)
     }
@@ -125,13 +143,13 @@ impl Step<'_> {
         }
     }
 
-    /// Returns whether it makes a bucket where none exists. Only a step that charges does: a refund or a renewal
+    /// Returns true if it makes a bucket where none exists. Only a step that charges does: a refund or a renewal
     /// creates nothing.
     pub fn creates(&self) -> bool {
         !matches!(self.op, Op::SettleExisting(_)) && self.charges()
     }
 
-    /// Returns whether it makes a bucket where none exists, provided that none was forgotten there.
+    /// Returns true if it makes a bucket where none exists, provided that none was forgotten there.
     pub fn charges(&self) -> bool {
         match &self.op {
             Op::Take { .. } => true,

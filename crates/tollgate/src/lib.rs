@@ -83,6 +83,7 @@ pub(crate) mod lease;
 pub mod limiter;
 mod observe;
 mod pool;
+mod process_flag;
 mod reservation;
 mod run;
 pub mod set;

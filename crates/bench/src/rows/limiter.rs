@@ -16,7 +16,7 @@ pub(crate) fn rows() -> Vec<BenchRow> {
             meter: TimeKind::ThreadCpu,
             ours: Some(entities::hot_entity),
             peer: Some(Peer { name: entities::LIMIT_SET, side: entities::hot_set }),
-            bar: Some(Threshold::CostAtMost(3.0)),
+            bar: Some(Threshold::CostAtMost(2.0)),
             crowd: FEW,
         }),
         BenchRow::Contest(Contest {
@@ -24,7 +24,7 @@ pub(crate) fn rows() -> Vec<BenchRow> {
             meter: TimeKind::ThreadCpu,
             ours: Some(entities::hot_child),
             peer: Some(Peer { name: entities::LIMIT_SET, side: entities::hot_set }),
-            bar: None,
+            bar: Some(Threshold::CostAtMost(4.0)),
             crowd: FEW,
         }),
         BenchRow::Contest(Contest {
@@ -41,7 +41,7 @@ pub(crate) fn rows() -> Vec<BenchRow> {
             peer: None,
             keys: Some(1_000_000),
             allocator: Allocator::AsIs,
-            bar: Some(Threshold::ValueAtMost(300.0)),
+            bar: Some(Threshold::ValueAtMost(260.0)),
         }),
         BenchRow::Instructions(Instructions {
             name: "limiter/instructions/acquire-settle-2-limits",

@@ -2,12 +2,14 @@
 
 use super::BenchRow;
 use crate::comparison::{Contest, FEW};
+use crate::entities;
 use crate::many_buckets;
 use crate::meter::TimeKind;
 use crate::processes;
 use crate::result::Threshold;
 use crate::single::Solo;
 use crate::subject::Peer;
+use crate::subjects;
 
 pub(crate) fn rows() -> Vec<BenchRow> {
     vec![
@@ -17,6 +19,14 @@ pub(crate) fn rows() -> Vec<BenchRow> {
             ours: Some(processes::one_process),
             peer: Some(Peer { name: processes::MEMORY, side: processes::own_memory }),
             bar: Some(Threshold::CostAtMost(8.0)),
+            crowd: FEW,
+        }),
+        BenchRow::Contest(Contest {
+            name: "shm/acquire-settle-3-limits-vs-set",
+            meter: TimeKind::ThreadCpu,
+            ours: Some(processes::one_process),
+            peer: Some(Peer { name: entities::LIMIT_SET, side: subjects::three_limits_settled }),
+            bar: None,
             crowd: FEW,
         }),
         BenchRow::Solo(Solo {

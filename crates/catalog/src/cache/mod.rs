@@ -5,7 +5,7 @@
 //! time, while own writes are visible at once: a write removes the entries of its records, and a
 //! caller that was reading meanwhile does not cache what it read.
 
-mod generations;
+mod partitions;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -16,7 +16,7 @@ use tollgate_store::{Mutex, MutexGuard, PerProcess, generation};
 
 use crate::disable::Switches;
 use crate::{OnUnavailable, StoredLimits};
-use generations::Generations;
+use partitions::Partitions;
 
 /// A cached record that chains are made of.
 #[derive(Clone, Debug)]
@@ -91,7 +91,7 @@ pub(crate) struct Cache {
 
 struct CacheInner {
     revision: Option<u64>,
-    entries: Generations<ItemKey, CacheEntry>,
+    entries: Partitions,
     version: Option<u64>,
     on_unavailable: Option<OnUnavailable>,
     stats: CacheStats,
@@ -162,7 +162,7 @@ impl Cache {
     /// Removes these records, because they were written.
     pub(crate) fn remove(&self, keys: &[&ItemKey]) {
         let mut inner = self.lock();
-        keys.iter().for_each(|key| inner.entries.remove(*key));
+        keys.iter().for_each(|key| inner.entries.remove(key));
         self.writes.fetch_add(1, Ordering::AcqRel);
     }
 
@@ -202,7 +202,7 @@ impl CacheInner {
     fn of(entries_max: usize) -> Mutex<CacheInner> {
         Mutex::new(CacheInner {
             revision: None,
-            entries: Generations::new(entries_max),
+            entries: Partitions::new(entries_max),
             version: None,
             on_unavailable: None,
             stats: CacheStats::default(),

@@ -105,15 +105,18 @@ impl Catalog {
         let mut asked: Vec<ItemKey> = missing.iter().map(|index| keys[*index].clone()).collect();
         asked.push(keys::config_version(self.namespace_id()));
         let mut items = self.backend().get_many(&asked).await?;
+        asked.pop();
         let counted = items.pop().flatten().and_then(|item| item.int("version")).unwrap_or(0);
         let version = u64::try_from(counted).unwrap_or(0);
         cache.record_version(version);
-        for (index, item) in missing.iter().zip(items) {
+        let mut read = Vec::with_capacity(asked.len());
+        for ((index, key), item) in missing.into_iter().zip(asked).zip(items) {
             let record = item.as_ref().map_or(Ok(CachedRecord::Nothing), |item| cached(item, version))?;
-            found[*index] = Some(CacheEntry { record, version, expires: epoch.expires });
+            let entry = CacheEntry { record, version, expires: epoch.expires };
+            found[index] = Some(entry.clone());
+            read.push((key, entry));
         }
-        let read = missing.iter().filter_map(|index| Some((keys[*index].clone(), found[*index].clone()?)));
-        cache.insert(epoch, read.collect());
+        cache.insert(epoch, read);
         Ok(())
     }
 }

@@ -123,6 +123,7 @@ macro_rules! set_suite {
         );
         $crate::set_suite!(@of events, $open,
             events_are_reported_once_and_name_only_limits_of_the_set
+            shadow_and_soft_limits_warn_and_admit
         );
     };
     (@of $module:ident, $open:expr, $($law:ident)*) => {

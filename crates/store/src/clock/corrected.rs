@@ -9,7 +9,28 @@ use tollgate_core::{Span, Tick};
 use super::alarm_target::AlarmTarget;
 use super::{Alarm, Clock, ClockSource};
 
-/// What a clock is corrected by, which may change at any time.
+/// A correction of a clock, which may change at any time.
+///
+/// # Examples
+///
+/// ```
+/// use std::sync::Arc;
+/// use tollgate_core::Tick;
+/// use tollgate_store::{Correction, ManualClock};
+///
+/// /// A service whose clock is an hour ahead of that of the host.
+/// struct HourAhead;
+///
+/// impl Correction for HourAhead {
+///     fn by(&self, _: Tick) -> i64 {
+///         3_600_000_000
+///     }
+/// }
+///
+/// let host = ManualClock::at(Tick::from_secs(10));
+/// let clock = host.clock().corrected(Arc::new(HourAhead));
+/// assert_eq!(clock.now(), Tick::from_secs(3_610));
+/// ```
 pub trait Correction: Send + Sync {
     /// Returns the microseconds to add to `base`, the time that the corrected clock shows without them.
     fn by(&self, base: Tick) -> i64;

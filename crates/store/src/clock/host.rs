@@ -7,6 +7,16 @@ use std::sync::Arc;
 use super::{Clock, ManualClock, system};
 
 /// The clocks that the processes of one host read, and the boot that the monotonic clock counts from.
+///
+/// # Examples
+///
+/// ```
+/// use tollgate_store::HostClock;
+///
+/// // A file that outlives the boot of its host must not keep times of the monotonic clock.
+/// let (stored, now) = (HostClock::system(), HostClock::system());
+/// assert_eq!(stored.boot(), now.boot(), "the host was not booted in between");
+/// ```
 #[derive(Clone)]
 pub struct HostClock {
     monotonic: Clock,

@@ -8,7 +8,19 @@ use tollgate_core::{Span, Tick};
 
 use super::{Alarm, AlarmTarget, Clock, ClockSource};
 
-/// A clock for tests. It stands still until it is turned, and rings the alarms it passes, each at its instant.
+/// A clock for tests. It stands still until a test sets it, and rings the alarms it passes, each at its instant.
+///
+/// # Examples
+///
+/// ```
+/// use tollgate_core::{Span, Tick};
+/// use tollgate_store::{ManualClock, Memory, Store};
+///
+/// let manual = ManualClock::at(Tick::from_secs(10));
+/// let store = Memory::builder().clock(manual.clock()).build();
+/// manual.advance(Span::from_secs(5));
+/// assert_eq!(store.clock().now(), Tick::from_secs(15));
+/// ```
 #[derive(Clone, Debug)]
 pub struct ManualClock(Arc<Hands>);
 
@@ -25,39 +37,39 @@ struct ManualAlarms {
 }
 
 impl ManualClock {
-    /// A clock that stands at `now`.
+    /// Returns a clock that stands at `now`.
     pub fn at(now: Tick) -> ManualClock {
         let hands = Hands { now: AtomicU64::new(now.as_micros()), ..Hands::default() };
         ManualClock(Arc::new(hands))
     }
 
-    /// The clock to give to what is tested.
+    /// Returns the clock for the code under test.
     pub fn clock(&self) -> Clock {
         Clock(ClockSource::Manual(Arc::clone(&self.0)))
     }
 
-    /// The time it shows.
+    /// Returns the time it shows.
     pub fn now(&self) -> Tick {
         self.clock().now()
     }
 
-    /// How many alarms are set.
+    /// Returns the number of alarms that are set.
     pub fn alarms(&self) -> usize {
         self.0.lock().waiting.len()
     }
 
-    /// When the next alarm will ring, if any is set. Its target may be gone.
+    /// Returns when the next alarm will ring, if any is set. Its target may be gone.
     pub fn next_alarm(&self) -> Option<Tick> {
         self.0.lock().waiting.first_key_value().map(|((at, _), _)| *at)
     }
 
-    /// Turns it forward by `span`, ringing what it passes.
+    /// Sets it forward by `span`, and rings the alarms it passes.
     pub fn advance(&self, span: Span) {
         self.set(self.now() + span);
     }
 
-    /// Turns it to `target`. Forward it rings what it passes, in order and each at its own instant; back it
-    /// just goes back.
+    /// Sets it to `target`. Forward it rings the alarms it passes, in order and each at its own instant; back it
+    /// rings none.
     pub fn set(&self, target: Tick) {
         while let Some((at, alarm)) = self.0.next_until(target) {
             self.0.now.fetch_max(at.as_micros(), Ordering::SeqCst);

@@ -23,13 +23,52 @@ pub use sleep::Sleep;
 pub use store_clock::{ClockWords, StoreClock};
 use system::SystemClock;
 
-/// What a clock can wake.
+/// A target that a clock notifies at a time.
+///
+/// # Examples
+///
+/// ```
+/// use std::sync::Arc;
+/// use std::sync::atomic::{AtomicBool, Ordering};
+/// use tollgate_core::{Span, Tick};
+/// use tollgate_store::{Alarm, Clock, ManualClock};
+///
+/// #[derive(Default)]
+/// struct Flag(AtomicBool);
+///
+/// impl Alarm for Flag {
+///     fn ring(self: Arc<Self>, _: Tick, _: &Clock) {
+///         self.0.store(true, Ordering::Relaxed);
+///     }
+/// }
+///
+/// let (manual, flag) = (ManualClock::at(Tick::from_secs(10)), Arc::new(Flag::default()));
+/// let alarm: Arc<dyn Alarm> = flag.clone();
+/// manual.clock().alarm(Tick::from_secs(11), Arc::downgrade(&alarm));
+/// manual.advance(Span::from_secs(1));
+/// assert!(flag.0.load(Ordering::Relaxed));
+/// ```
 pub trait Alarm: Send + Sync {
-    /// The time that was asked for, `at`, has come.
+    /// Called when the requested time, `at`, has come.
     fn ring(self: Arc<Self>, at: Tick, clock: &Clock);
 }
 
-/// Where time comes from. Cloning is cheap, and clones tell the same time.
+/// A source of time. Cloning is cheap, and clones show the same time.
+///
+/// # Examples
+///
+/// ```
+/// use std::time::{Duration, Instant};
+/// use tollgate_core::Tick;
+/// use tollgate_store::{Clock, ManualClock};
+///
+/// let year_2020 = Tick::from_secs(1_577_836_800);
+/// assert!(Clock::system().now() > year_2020);
+/// // A deadline of another API, as a time of this clock.
+/// let clock = ManualClock::at(Tick::from_secs(10)).clock();
+/// let deadline = clock.tick_at(Instant::now() + Duration::from_secs(5));
+/// assert!(deadline > clock.now() && deadline <= Tick::from_secs(15));
+/// ```
 #[derive(Clone, Debug)]
 pub struct Clock(ClockSource);
 
@@ -49,7 +88,7 @@ impl Default for Clock {
 }
 
 impl Clock {
-    /// The system's clock.
+    /// Returns the system's clock.
     pub fn system() -> Clock {
         Clock(ClockSource::System(SystemClock::get()))
     }
@@ -59,8 +98,8 @@ impl Clock {
         Clock(ClockSource::Monotonic(SystemClock::get()))
     }
 
-    /// A clock that shows this one's time and `by` microseconds, which may change at any time. For stores that know the
-    /// time of a service better than that of the host.
+    /// Returns a clock that shows this one's time plus `by` microseconds, which may change at any time. For stores that go
+    /// by the time of a service rather than that of the host.
     ///
     /// An alarm never rings early. If the correction jumps forward by more than half of what is left of a wait, it
     /// may ring late: when half of the wait is over.
@@ -69,7 +108,7 @@ impl Clock {
         Clock(ClockSource::Corrected(Arc::new(Corrected::new(self.clone(), by))))
     }
 
-    /// The time. The system's may step back by a microsecond or two; a bucket never does.
+    /// Returns the time. The system's may step back by a microsecond or two; a bucket never does.
     #[inline]
     pub fn now(&self) -> Tick {
         match &self.0 {
@@ -88,13 +127,14 @@ impl Clock {
         }
     }
 
-    /// The time of this clock when the monotonic clock of the process will show `instant`.
+    /// Returns the time of this clock when the monotonic clock of the process will show `instant`.
     #[allow(clippy::disallowed_methods, reason = "what is left until an instant is counted from now")]
     pub fn tick_at(&self, instant: Instant) -> Tick {
         self.now() + Span::covering(instant.saturating_duration_since(Instant::now()))
     }
 
-    /// What the monotonic clock of the process will show at `tick`, for an API that wants an instant; now, if that has passed.
+    /// Returns what the monotonic clock of the process will show at `tick`, for an API that takes an instant; now, if that has
+    /// passed.
     #[allow(clippy::disallowed_methods, reason = "what is left until a tick is counted from now")]
     pub fn instant_at(&self, tick: Tick) -> Instant {
         Instant::now() + tick.since(self.now()).to_duration()

@@ -12,6 +12,23 @@ use super::{Alarm, Clock};
 use crate::sync::Mutex;
 
 /// A future that is ready once a clock has reached a time; [`Clock::sleep_until`] makes it.
+///
+/// # Examples
+///
+/// ```
+/// use tollgate_core::Span;
+/// use tollgate_store::{Clock, Sleep};
+///
+/// # tokio::runtime::Builder::new_current_thread().build()?.block_on(async {
+/// let clock = Clock::system();
+/// let at = clock.now() + Span::from_millis(1);
+/// // The alarm is set here, so the sleep takes no longer if it is awaited late.
+/// let sleep: Sleep = clock.sleep_until(at);
+/// sleep.await;
+/// assert!(clock.now() >= at);
+/// # });
+/// # Ok::<(), std::io::Error>(())
+/// ```
 #[must_use = "a sleep does nothing unless it is awaited"]
 pub struct Sleep(Arc<SleepAlarm>);
 

@@ -22,17 +22,57 @@ const COMPARE_EVERY: u64 = 1_000_000;
 /// differ by less, and a process that only looks at a store must not write for that.
 const JITTER: u64 = 1_000;
 
-/// Where the offset of a store clock is kept: in memory that processes share, or in that of this process.
+/// The offset of a store clock, in memory that processes share or in that of this process.
+///
+/// # Examples
+///
+/// ```
+/// use std::sync::Arc;
+/// use std::sync::atomic::{AtomicU64, Ordering};
+/// use tollgate_store::{ClockWords, HostClock, StoreClock};
+///
+/// /// The offset and the time of its comparison, in memory that processes share.
+/// struct SharedWords(Arc<[AtomicU64; 2]>);
+///
+/// impl ClockWords for SharedWords {
+///     fn offset(&self) -> &AtomicU64 {
+///         &self.0[0]
+///     }
+///
+///     fn compared(&self) -> &AtomicU64 {
+///         &self.0[1]
+///     }
+/// }
+///
+/// let words = Arc::new([AtomicU64::new(0), AtomicU64::new(0)]);
+/// let clock = StoreClock::shared(HostClock::system(), SharedWords(Arc::clone(&words)));
+/// assert_eq!(clock.offset(), words[0].load(Ordering::Relaxed));
+/// ```
 pub trait ClockWords: Send + Sync {
-    /// The microseconds that store time is ahead of the monotonic clock.
+    /// Returns the microseconds that store time is ahead of the monotonic clock.
     fn offset(&self) -> &AtomicU64;
 
-    /// When an offset that is too far ahead was last compared with a wall clock, by the monotonic clock in microseconds; 0 if it
-    /// is not.
+    /// Returns when an offset that is too far ahead was last compared with a wall clock, by the monotonic clock in
+    /// microseconds; 0 if it is not too far ahead.
     fn compared(&self) -> &AtomicU64;
 }
 
-/// A clock that the processes of a host agree on which share a store.
+/// The clock of a store that the processes of a host share.
+///
+/// # Examples
+///
+/// ```
+/// use tollgate_core::Tick;
+/// use tollgate_store::{HostClock, StoreClock};
+///
+/// let store_clock = StoreClock::local(HostClock::system());
+/// let year_2020 = Tick::from_secs(1_577_836_800);
+/// assert!(store_clock.clock().now() > year_2020);
+/// // The processes have agreed on an offset that is a minute larger, and this one follows.
+/// let agreed = store_clock.offset() + 60_000_000;
+/// store_clock.follow(agreed, agreed, store_clock.monotonic());
+/// assert_eq!(store_clock.offset(), agreed);
+/// ```
 pub struct StoreClock {
     host: HostClock,
     words: Box<dyn ClockWords>,

@@ -133,15 +133,15 @@ impl Memory {
     fn count(&self, steps: &[Step<'_>], cells: &[Option<Arc<BucketCell>>], done: &[StepOutcome], now: Tick) {
         for ((step, cell), done) in steps.iter().zip(cells).zip(done) {
             let BucketRef { namespace, key, limits } = step.place;
-            let space = self.namespace(namespace);
             let Some((at, used)) = used_by(step, done, now) else { continue };
-            let tally = match cell {
-                Some(cell) => space.tally(cell, limits, now),
-                None if self.outlives_cell(step) => space.tally_without_cell(key, limits, now),
-                None => space.find_tally(key),
-            };
-            if let Some(tally) = tally {
-                tally.count_used(&space, at, limits, &used);
+            match cell {
+                Some(cell) => {
+                    self.namespace(namespace).count(cell, at, limits, used.caller(), |sums| used.add(sums));
+                }
+                None if self.outlives_cell(step) => {
+                    self.namespace(namespace).count_without_cell(key, at, limits, &used);
+                }
+                None => {}
             }
         }
     }

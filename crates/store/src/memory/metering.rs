@@ -1,102 +1,68 @@
-//! Usage in a namespace: which tally counts for a bucket, and how it gets into the records.
+//! Usage in a namespace: how it is counted in cells, and how it gets into the records.
 
-use std::collections::HashMap;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 
 use tollgate_core::{Limits, Tick};
 
-use super::namespace::{NamespaceTable, SHARDS, shard_of};
-use super::tallies::{Tallies, TallySweep};
-use super::tally::Tally;
-use crate::records::{Cursor, Page};
-use crate::sync::{Mutex, MutexGuard};
-use crate::usage::Sums;
+use super::namespace::NamespaceTable;
+use crate::records::{Cursor, Page, Write};
+use crate::usage::{Caller, Sums, Used};
 use crate::{Activity, BucketCell, Clock, Key, Scope, StoreError};
 
-/// How many slots of the table are checked for each new tally. Two keep pace with any growth.
-const SWEPT_PER_INSERT: usize = 2;
-
-/// How many are checked once there are more tallies than the namespace may have keys.
-const SWEPT_WHEN_FULL: usize = 16;
-
-/// The cell and the tally of a key, if they exist.
-type CellAndTally = (Option<Arc<BucketCell>>, Option<Arc<Tally>>);
-
 impl NamespaceTable {
-    /// Returns the tally of a cell, made if it does not exist; `None` if the bucket was forgotten.
-    pub(super) fn tally(&self, cell: &BucketCell, limits: &Limits, at: Tick) -> Option<Arc<Tally>> {
-        self.tally_if(cell.key(), limits, at, || !cell.is_removed())
-    }
-
-    /// Returns the tally of a bucket that may have been dropped because it was full; `None` in a closed namespace.
-    pub(super) fn tally_without_cell(&self, key: &Key, limits: &Limits, at: Tick) -> Option<Arc<Tally>> {
-        self.tally_if(key, limits, at, || !self.closed.load(Ordering::Relaxed))
-    }
-
-    /// Returns the tally of a key, if there is one.
-    pub(super) fn find_tally(&self, key: &Key) -> Option<Arc<Tally>> {
-        let hash = self.hash(key.as_bytes());
-        self.tallies(hash).lock().find(hash, key.as_bytes()).cloned()
-    }
-
-    /// Returns the tally of a key, made if it does not exist; `None` if `is_wanted` returns false. That is called with
-    /// the cells of the shard locked, so that the answer stays true until the tally exists: forgetting takes the cell
-    /// and the tally together.
-    fn tally_if(
+    /// Counts usage of a cell at `at`. What is counted of a bucket that was forgotten belongs to no bucket.
+    pub(crate) fn count(
         &self,
-        key: &Key,
-        limits: &Limits,
+        cell: &BucketCell,
         at: Tick,
-        is_wanted: impl FnOnce() -> bool,
-    ) -> Option<Arc<Tally>> {
-        let hash = self.hash(key.as_bytes());
-        let cells = self.shard(hash).lock();
-        if !is_wanted() {
-            return None;
+        limits: &Limits,
+        caller: Caller,
+        add: impl FnOnce(&mut Sums),
+    ) {
+        let mut inner = cell.lock();
+        if !inner.is_removed() && !inner.open_sums(at, limits, caller) {
+            drop(inner);
+            // The sums before go to the records under both locks, records first: a caller that reads usage finds them in one
+            // of the two.
+            let mut records = self.records.lock_for_usage();
+            inner = cell.lock();
+            if let Some(before) = inner.roll_over_sums(at, limits, caller) {
+                records.make_usage(&self.usage_writes(cell.key(), &before));
+            }
         }
-        let mut tallies = self.tallies(hash).lock();
-        if let Some(tally) = tallies.find(hash, key.as_bytes()) {
-            return Some(Arc::clone(tally));
+        if !inner.is_removed() {
+            inner.count(at, limits, caller, add);
         }
-        let unwritten = self.sweep_tallies(&mut tallies, at);
-        let tally = Tally::new(key.clone(), limits, at);
-        tallies.insert(hash, Arc::clone(&tally), |key| self.hash(key));
-        drop((tallies, cells));
-        unwritten.iter().for_each(|tally| tally.flush(self));
-        Some(tally)
     }
 
-    fn sweep_tallies(&self, tallies: &mut MutexGuard<'_, Tallies>, now: Tick) -> Vec<Arc<Tally>> {
-        let is_full = tallies.len() >= self.keys_max.div_ceil(SHARDS);
-        let (steps, which) =
-            if is_full { (SWEPT_WHEN_FULL, TallySweep::Unused) } else { (SWEPT_PER_INSERT, TallySweep::Old) };
-        tallies.sweep(steps, which, now, |key| self.hash(key))
+    /// Counts usage of a bucket that was dropped because it was full; nothing in a closed namespace.
+    pub(super) fn count_without_cell(&self, key: &Key, at: Tick, limits: &Limits, used: &Used<'_>) {
+        let mut sums = Sums::new(limits, at, used.caller());
+        used.add(&mut sums);
+        self.records.write_unless(&self.closed, &self.usage_writes(key, &sums));
     }
 
-    /// Writes what was counted in earlier hours to the records, and drops the tallies that no caller has.
-    pub(super) fn sweep_all_tallies(&self, now: Tick) {
-        for shard in self.all_tallies() {
-            let sweep = || {
-                let mut tallies = shard.lock();
-                let places = tallies.places();
-                tallies.sweep(places, TallySweep::Old, now, |key| self.hash(key))
-            };
-            sweep().iter().for_each(|tally| tally.flush(self));
-            sweep();
+    /// Writes what was counted in a cell to the records.
+    pub(super) fn flush(&self, cell: &BucketCell) {
+        let mut records = self.records.lock_for_usage();
+        if let Some(sums) = cell.lock().usage.take() {
+            records.make_usage(&self.usage_writes(cell.key(), &sums));
         }
     }
 
     /// Writes all that was counted in a scope to the records.
     pub(super) fn write_usage(&self, scope: Scope<'_>) {
-        for shard in &self.all_tallies()[self.shards_of(scope)] {
-            let found: Vec<_> =
-                shard.lock().iter().filter(|tally| scope.has_key(tally.key())).cloned().collect();
-            found.iter().for_each(|tally| tally.flush(self));
+        for shard in &self.shards()[self.shards_of(scope)] {
+            let table = shard.lock();
+            let counted =
+                table.iter().filter(|cell| scope.has_key(cell.key()) && cell.lock().unwritten().is_some());
+            let counted: Vec<_> = counted.cloned().collect();
+            drop(table);
+            counted.iter().for_each(|cell| self.flush(cell));
         }
     }
 
-    /// Returns what is in use in one shard of cells and tallies, and what was counted there that is in no record yet.
+    /// Returns what is in use in one shard of cells, and what was counted there that is in no record yet.
     pub(super) fn activity(
         &self,
         clock: &Clock,
@@ -112,37 +78,31 @@ impl NamespaceTable {
                 number.ok_or_else(|| StoreError::BadCall("the cursor is none of this list's".into()))?
             }
         };
-        let mut found: HashMap<Key, CellAndTally> = HashMap::new();
-        for cell in self.shards()[shard].lock().iter().filter(|cell| scope.has_key(cell.key())) {
-            found.entry(cell.key().clone()).or_default().0 = Some(Arc::clone(cell));
-        }
-        for tally in self.all_tallies()[shard].lock().iter().filter(|tally| scope.has_key(tally.key())) {
-            found.entry(tally.key().clone()).or_default().1 = Some(Arc::clone(tally));
-        }
-        let activity = |(key, (cell, tally)): (Key, CellAndTally)| {
-            let (entity, resource) = key.pair()?;
+        let table = self.shards()[shard].lock();
+        let found: Vec<_> = table.iter().filter(|cell| scope.has_key(cell.key())).cloned().collect();
+        drop(table);
+        let activity = |cell: &Arc<BucketCell>| {
+            let (entity, resource) = cell.key().pair()?;
+            // Before the status is read, which locks the cell again.
+            let hour = cell.lock().unwritten();
             Some(Activity {
                 entity: entity.into(),
                 resource: resource.into(),
-                hour: tally.and_then(|tally| tally.unwritten()),
+                hour,
                 others: Vec::new(),
-                in_use: cell.map_or(0, |cell| Activity::in_use(&cell.peek(clock))),
+                in_use: Activity::in_use(&cell.peek(clock)),
             })
         };
         let next = Some(shard + 1).filter(|next| shards.contains(next));
         let next = next.map(|next| Cursor::of(&[&next.to_string()]));
-        Ok(Page { items: found.into_iter().filter_map(activity).collect(), next })
+        Ok(Page { items: found.iter().filter_map(activity).collect(), next })
     }
 
-    /// Adds sums to the records of usage.
-    pub(super) fn write_sums(&self, key: &Key, sums: &Sums) {
-        if let Some((entity, resource)) = key.pair().filter(|_| !sums.is_empty()) {
-            let writes = sums.writes(&self.namespace, entity, resource, &self.usage_retention);
-            self.records.write_usage(&writes);
+    /// Returns the writes that add sums to the records of usage; none for a bucket that has no entity and no resource.
+    fn usage_writes(&self, key: &Key, sums: &Sums) -> Vec<Write> {
+        match key.pair().filter(|_| !sums.is_empty()) {
+            Some((entity, resource)) => sums.writes(&self.namespace, entity, resource, &self.usage_retention),
+            None => Vec::new(),
         }
-    }
-
-    pub(super) fn tallies(&self, hash: u64) -> &Mutex<Tallies> {
-        &self.all_tallies()[shard_of(hash)]
     }
 }

@@ -9,15 +9,14 @@ mod records;
 mod scope;
 mod store;
 mod table;
-mod tallies;
-mod tally;
 
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
-use tollgate_core::{Costs, Denial, Limits, Tick};
+use tollgate_core::{Costs, Denial, Limits};
 
+use crate::Taken;
 use crate::locked::Wakeups;
 use crate::sync::Mutex;
 use crate::usage::UsageRetention;
@@ -26,13 +25,29 @@ use crate::{BucketCell, BucketRef, Clock, Key, PerProcess, Priority, StoreError,
 use dedup::Dedup;
 pub use namespace::NamespaceTable;
 use records::RecordTable;
-pub use tally::Tally;
 
 /// Buckets in the memory of this process: the default, and the fastest.
 ///
 /// Each namespace has its own table and its own bound on keys, so that one tenant cannot push out another. A bucket
 /// that equals a fresh one is redundant, and each new key drops a few of those; any other bucket is never dropped,
 /// because that would admit too much.
+///
+/// # Examples
+///
+/// ```
+/// use tollgate_core::{Limit, Limits, demand};
+/// use tollgate_store::{BucketRef, Key, Memory, Op, Step, Store, Transaction, TxnOutcome};
+///
+/// let store = Memory::default();
+/// let (key, limits) = (Key::new(&["user-1", "gpt-4"]), Limits::new([Limit::resource("slots", 3)])?);
+/// let costs = limits.costs(&demand! { slots: 1 })?;
+/// let place = BucketRef { namespace: "app", key: &key, limits: &limits };
+/// let steps = [Step { place, op: Op::Take { costs: &costs, term: None } }];
+/// let outcome = store.apply(&Transaction { id: None, steps: &steps, metered: true }).wait()?;
+/// assert!(matches!(outcome, TxnOutcome::Done(_)));
+/// assert_eq!(store.peek(&place).wait()?[0].available(), 2);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 pub struct Memory {
     clock: Clock,
     keys_max: usize,
@@ -51,6 +66,22 @@ type NamespaceTables = HashMap<Box<str>, Arc<NamespaceTable>>;
 type Afters = Vec<(Arc<BucketCell>, Wakeups)>;
 
 /// Settings of a [`Memory`].
+///
+/// # Examples
+///
+/// ```
+/// use tollgate_core::{Limit, Limits, demand};
+/// use tollgate_store::{Memory, Priority, Store, StoreError};
+///
+/// // A namespace may have one key in use, so a second one is refused.
+/// let store = Memory::builder().keys_max(1).build();
+/// let (app, limits) = (store.namespace("app"), Limits::new([Limit::per_day("rpd", 100)])?);
+/// let costs = limits.costs(&demand! { rpd: 1 })?;
+/// let take = |entity| app.try_take(store.clock(), &[entity], &limits, &costs, Priority::Normal);
+/// assert!(take("user-1").is_ok());
+/// assert!(matches!(take("user-2"), Err(StoreError::NamespaceFull { .. })));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Debug)]
 #[must_use = "a builder does nothing until it is built"]
 pub struct MemoryBuilder {
@@ -75,7 +106,7 @@ impl MemoryBuilder {
         MemoryBuilder { usage_retention, ..self }
     }
 
-    /// Makes the store.
+    /// Returns the store.
     pub fn build(self) -> Memory {
         let MemoryBuilder { clock, keys_max, usage_retention } = self;
         Memory {
@@ -147,7 +178,7 @@ impl Memory {
 }
 
 impl NamespaceTable {
-    /// Takes `costs` of the bucket at `parts` now, or returns why not. The fastest way in for many keys.
+    /// Takes `costs` of the bucket at `parts` now, or returns a denial. The fastest take for many keys.
     ///
     /// The limits come with the call. Limits of other names that came with other calls keep what was used of them.
     ///
@@ -163,7 +194,7 @@ impl NamespaceTable {
         limits: &Limits,
         costs: &Costs,
         priority: Priority,
-    ) -> Result<Result<Tick, Box<Denial>>, StoreError> {
+    ) -> Result<Result<Taken, Box<Denial>>, StoreError> {
         let now = clock.now();
         let (taken, after) = Key::with_bytes(parts, |bytes| {
             self.with(bytes, limits, now, |cell| {

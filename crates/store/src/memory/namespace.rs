@@ -7,8 +7,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use tollgate_core::{Limits, Tick};
 
 use super::records::RecordTable;
-use super::table::CellTable;
-use super::tallies::Tallies;
+use super::table::{CellSweep, CellTable};
 use crate::sync::Mutex;
 use crate::usage::UsageRetention;
 use crate::{BucketCell, Key, PerProcess, StoreError, generation};
@@ -30,19 +29,38 @@ const SWEPT_PER_INSERT: usize = 2;
 /// How many slots of its shard a new key may check for an idle one, once the namespace is full.
 const SWEPT_WHEN_FULL: usize = 1_024;
 
+/// How many slots are checked by [`NamespaceTable::sweep`] with the lock of their shard held.
+const SWEPT_AT_ONCE: usize = 64;
+
 /// How many slots of every other shard it may check after that.
 const SWEPT_ELSEWHERE: usize = 16;
 
 /// The buckets of one namespace.
+///
+/// # Examples
+///
+/// ```
+/// use tollgate_core::{Limit, Limits, Span, demand};
+/// use tollgate_store::{Memory, Priority, Store};
+///
+/// let store = Memory::default();
+/// // A caller that keeps the table saves a lookup with every take.
+/// let (app, limits) = (store.namespace("app"), Limits::new([Limit::per_minute("rpm", 1)])?);
+/// let costs = limits.costs(&demand! { rpm: 1 })?;
+/// let mut take = || app.try_take(store.clock(), &["user-1"], &limits, &costs, Priority::Normal);
+/// assert!(take()?.is_ok() && take()?.is_err());
+/// // After a minute the bucket equals a fresh one.
+/// assert_eq!(app.sweep(store.clock().now() + Span::from_secs(61)), 1);
+/// assert!(app.is_empty());
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 pub struct NamespaceTable {
     pub(super) namespace: Box<str>,
     pub(super) keys_max: usize,
     pub(super) keys: AtomicUsize,
     hasher: Hasher,
     tables: PerProcess<Box<[Mutex<CellTable>]>>,
-    /// The tallies of metered buckets, in shards of the same keys. A thread that needs both locks the cells first.
-    counted: PerProcess<Box<[Mutex<Tallies>]>>,
-    /// The records that tallies are written to.
+    /// The records that usage is written to.
     pub(super) records: Arc<RecordTable>,
     /// How long records of usage are kept.
     pub(super) usage_retention: UsageRetention,
@@ -51,7 +69,7 @@ pub struct NamespaceTable {
 }
 
 impl NamespaceTable {
-    /// How many keys a namespace may have in use by default.
+    /// The number of keys that a namespace may have in use by default.
     pub const KEYS_MAX: usize = 100_000_000;
 
     pub(crate) fn new(
@@ -66,19 +84,18 @@ impl NamespaceTable {
             keys: AtomicUsize::new(0),
             hasher: Hasher::default(),
             tables: PerProcess::of(generation().into(), no_cells()),
-            counted: PerProcess::of(generation().into(), no_tallies()),
             records,
             usage_retention,
             closed: AtomicBool::new(false),
         }
     }
 
-    /// Returns how many keys the namespace has.
+    /// Returns the number of keys in the namespace.
     pub fn len(&self) -> usize {
         self.keys.load(Ordering::Relaxed)
     }
 
-    /// Returns whether the namespace has no keys.
+    /// Returns true if the namespace has no keys.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
@@ -111,21 +128,23 @@ impl NamespaceTable {
         self.keys.fetch_sub(usize::from(forgotten), Ordering::Relaxed);
     }
 
-    /// Drops every bucket that equals a fresh one and that no caller has, and returns how many those were.
+    /// Drops every bucket that equals a fresh one and that no caller has, after its usage was written down, and returns how many
+    /// those were.
     ///
     /// There is no need to call it for new keys to fit: each of them sweeps a little. It frees the memory of a
     /// burst of keys that was not followed by others; whether the allocator gives it back to the system is up to
     /// the allocator.
     pub fn sweep(&self, now: Tick) -> usize {
         let sweep = |shard: &Mutex<CellTable>| {
-            let mut table = shard.lock();
-            let places = table.places();
-            table.sweep(places, now, |key| self.hash(key))
+            let places = shard.lock().places();
+            // A few at a time: writing usage takes too long to keep the shard locked for all of them.
+            let steps = (0..places).step_by(SWEPT_AT_ONCE).map(|first| SWEPT_AT_ONCE.min(places - first));
+            let swept: usize =
+                steps.map(|steps| self.sweep_slots(&mut shard.lock(), CellSweep::All, steps, now)).sum();
+            shard.lock().shrink(|key| self.hash(key));
+            swept
         };
-        let swept = self.shards().iter().map(sweep).sum();
-        self.keys.fetch_sub(swept, Ordering::Relaxed);
-        self.sweep_all_tallies(now);
-        swept
+        self.shards().iter().map(sweep).sum()
     }
 
     /// Calls `use_cell` with the cell at `key` while its shard is locked.
@@ -179,15 +198,21 @@ impl NamespaceTable {
     #[cold]
     fn make_room(&self, table: &mut CellTable, now: Tick) -> bool {
         let is_full = self.keys.fetch_add(1, Ordering::Relaxed) >= self.keys_max;
-        let steps = if is_full { SWEPT_WHEN_FULL } else { SWEPT_PER_INSERT };
-        self.sweep_table(table, steps, now) || !is_full
+        let (which, steps) = if is_full {
+            (CellSweep::All, SWEPT_WHEN_FULL)
+        } else {
+            (CellSweep::Uncounted, SWEPT_PER_INSERT)
+        };
+        self.sweep_table(table, which, steps, now) > 0 || !is_full
     }
 
     /// Looks for an idle key in all shards, for a new one that is counted already.
     #[cold]
     fn make_room_elsewhere(&self, now: Tick) -> Result<(), StoreError> {
-        let swept =
-            self.shards().iter().any(|shard| self.sweep_table(&mut shard.lock(), SWEPT_ELSEWHERE, now));
+        let sweep = |shard: &Mutex<CellTable>| {
+            self.sweep_table(&mut shard.lock(), CellSweep::All, SWEPT_ELSEWHERE, now)
+        };
+        let swept = self.shards().iter().any(|shard| sweep(shard) > 0);
         if swept || self.keys.load(Ordering::Relaxed) <= self.keys_max {
             return Ok(());
         }
@@ -195,11 +220,18 @@ impl NamespaceTable {
         Err(StoreError::NamespaceFull { namespace: self.namespace.to_string(), keys_max: self.keys_max })
     }
 
-    /// Sweeps the next slots of a table, and returns whether any key was dropped.
-    fn sweep_table(&self, table: &mut CellTable, steps: usize, now: Tick) -> bool {
-        let swept = table.sweep(steps, now, |key| self.hash(key));
+    /// Sweeps the next slots of a table, and returns how many keys were dropped.
+    fn sweep_table(&self, table: &mut CellTable, which: CellSweep, steps: usize, now: Tick) -> usize {
+        let swept = self.sweep_slots(table, which, steps, now);
+        table.shrink(|key| self.hash(key));
+        swept
+    }
+
+    /// As [`sweep_table`](NamespaceTable::sweep_table), and every slot stays where it is.
+    fn sweep_slots(&self, table: &mut CellTable, which: CellSweep, steps: usize, now: Tick) -> usize {
+        let swept = table.sweep(which, steps, now, |cell| self.flush(cell));
         self.keys.fetch_sub(swept, Ordering::Relaxed);
-        swept > 0
+        swept
     }
 
     #[inline]
@@ -218,11 +250,6 @@ impl NamespaceTable {
         self.tables.get_or(generation().into(), |parent| self.of_a_fork(parent))
     }
 
-    /// Returns the tallies by key. A forked process starts with none: what was counted before belongs to its parent.
-    pub(super) fn all_tallies(&self) -> &[Mutex<Tallies>] {
-        self.counted.get_or(generation().into(), |_| no_tallies())
-    }
-
     /// Returns the cells of a forked process, copied from its parent. A shard that a thread of the parent had locked at
     /// that instant is lost: its buckets begin as fresh ones.
     fn of_a_fork(&self, parent: &[Mutex<CellTable>]) -> Box<[Mutex<CellTable>]> {
@@ -238,10 +265,6 @@ impl NamespaceTable {
 
 fn no_cells() -> Box<[Mutex<CellTable>]> {
     (0..SHARDS).map(|_| Mutex::new(CellTable::default())).collect()
-}
-
-fn no_tallies() -> Box<[Mutex<Tallies>]> {
-    (0..SHARDS).map(|_| Mutex::new(Tallies::default())).collect()
 }
 
 /// Returns the shard of a hash. The table uses the low bits of the hash for the slot and the top seven for the tag, so

@@ -47,15 +47,6 @@ impl NamespaceTable {
             let cells = table.remove(most, now, |key| scope.has_key(key), |key| self.hash(key));
             self.keys.fetch_sub(cells.len(), Ordering::Relaxed);
             forgotten += cells.len();
-            let mut tallies = self.all_tallies()[index].lock();
-            for cell in &cells {
-                let key = cell.key().as_bytes();
-                tallies.remove(self.hash(key), key).iter().for_each(|tally| tally.remove());
-            }
-            // Tallies outlive buckets that were dropped because they were full.
-            let others = tallies.remove_if(FORGET_MAX - forgotten, |key| scope.has_key(key));
-            others.iter().for_each(|tally| tally.remove());
-            forgotten += others.len();
             for cell in cells {
                 let after = cell.remove(now);
                 afters.push((cell, after));

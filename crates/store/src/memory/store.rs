@@ -116,7 +116,6 @@ impl Backend for Memory {
     fn pin(&self, place: &BucketRef<'_>) -> Option<LocalBucket> {
         let space = self.namespace(place.namespace);
         let cell = space.find(place.key)?;
-        let tally = space.tally(&cell, place.limits, self.clock.now())?;
-        Some(LocalBucket { cell, tally, space })
+        Some(LocalBucket { cell, space })
     }
 }

@@ -7,6 +7,15 @@ use tollgate_core::Tick;
 
 use crate::{BucketCell, Key};
 
+/// Which of the cells that equal fresh ones a sweep drops.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum CellSweep {
+    /// Those without usage of the current hour: writing it with the hour takes less time than writing it with each sweep.
+    Uncounted,
+    /// All of them, after their usage was written.
+    All,
+}
+
 #[derive(Default)]
 pub(crate) struct CellTable {
     cells: HashTable<Arc<BucketCell>>,
@@ -43,19 +52,29 @@ impl CellTable {
         entry.map(|entry| entry.remove()).is_some()
     }
 
-    /// Sweeps the next `steps` slots: drops the cells that no caller has and that equal fresh ones.
-    pub(crate) fn sweep(&mut self, steps: usize, now: Tick, hash_of: impl Fn(&[u8]) -> u64) -> usize {
+    /// Sweeps the next `steps` slots: has usage of earlier hours written, and drops the cells that no caller has and that equal
+    /// fresh ones. Returns how many those were. The slots stay as they are until the table is [shrunk](CellTable::shrink).
+    pub(crate) fn sweep(
+        &mut self,
+        which: CellSweep,
+        steps: usize,
+        now: Tick,
+        write: impl Fn(&BucketCell),
+    ) -> usize {
         let before = self.cells.len();
         for _ in 0..steps.min(self.cells.num_buckets()) {
             self.cursor = (self.cursor + 1) % self.cells.num_buckets();
-            if self.cells.get_bucket(self.cursor).is_some_and(|cell| is_forgettable(cell, now))
+            let Some(cell) = self.cells.get_bucket(self.cursor) else { continue };
+            if cell.lock().has_old_sums(now) || which == CellSweep::All && is_idle(cell, now) {
+                write(cell);
+            }
+            if is_forgettable(cell, now)
                 && let Ok(entry) = self.cells.get_bucket_entry(self.cursor)
             {
                 entry.remove();
                 self.dropped_at = self.dropped_at.max(now);
             }
         }
-        self.shrink(hash_of);
         before - self.cells.len()
     }
 
@@ -79,7 +98,8 @@ impl CellTable {
         self.cells.iter()
     }
 
-    fn shrink(&mut self, hash_of: impl Fn(&[u8]) -> u64) {
+    /// Frees slots, if most are empty.
+    pub(crate) fn shrink(&mut self, hash_of: impl Fn(&[u8]) -> u64) {
         if self.cells.len() < self.cells.capacity() / 8 {
             self.cells.shrink_to(self.cells.len() * 2, |cell| hash_of(cell.key().as_bytes()));
         }
@@ -100,6 +120,11 @@ impl CellTable {
 ///
 /// Handles are only ever given out under the lock of the shard, so a cell that only the table has stays alone
 /// for as long as that lock is held.
+fn is_idle(cell: &Arc<BucketCell>, now: Tick) -> bool {
+    Arc::strong_count(cell) == 1 && cell.lock().is_idle(now)
+}
+
+/// Returns whether the cell [is idle](is_idle) and has no usage to write.
 fn is_forgettable(cell: &Arc<BucketCell>, now: Tick) -> bool {
-    Arc::strong_count(cell) == 1 && cell.is_idle(now)
+    is_idle(cell, now) && cell.lock().unwritten().is_none()
 }

@@ -21,7 +21,7 @@ pub use prefetcher::{Prefetcher, ServeMode, giving_back};
 pub use usage_delta::UsageDelta;
 use usage_delta::signed;
 
-/// How much a process may take ahead, and for how long it keeps what no caller takes.
+/// Settings of a prefetch: the most that a process may take ahead, and for how long it keeps what no caller takes.
 ///
 /// ```
 /// use std::time::Duration;
@@ -34,7 +34,7 @@ use usage_delta::signed;
 pub struct Prefetch {
     /// The most that is held ahead, in percent of each capacity.
     pub percent: u8,
-    /// After how long without a take it is given back.
+    /// The time without a take after which it is given back.
     pub idle: Span,
 }
 

@@ -72,7 +72,25 @@ pub struct Prefetcher<S> {
     buckets: Arc<PrefetchedBuckets>,
 }
 
-/// How a call may be served. See [`Prefetcher`] for an example.
+/// The way in which a call may be served.
+///
+/// # Examples
+///
+/// ```
+/// use tollgate_store::Transaction;
+/// use tollgate_store::prefetch::ServeMode;
+///
+/// fn mode(call: &Transaction<'_>, is_waiter: bool) -> ServeMode {
+///     match (call.metered, is_waiter) {
+///         (false, _) => ServeMode::Bypass,
+///         (true, true) => ServeMode::HeldOnly,
+///         (true, false) => ServeMode::Portion,
+///     }
+/// }
+///
+/// let call = Transaction { id: None, steps: &[], metered: true };
+/// assert_eq!(mode(&call, true), ServeMode::HeldOnly);
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ServeMode {
     /// From what is held, or by a new portion.
@@ -106,7 +124,7 @@ struct PrefetchStep<'a> {
 type Buffers<'b> = Vec<MutexGuard<'b, PrefetchBuffer>>;
 
 impl<S: PortionSource> Prefetcher<S> {
-    /// A prefetcher of a store that holds on to it; it serves nothing without settings.
+    /// Returns a prefetcher of a store that owns it; it serves nothing without settings.
     pub fn new(settings: Option<Prefetch>, source: Weak<S>, runtime: Handle) -> Prefetcher<S> {
         Prefetcher { settings, source, runtime, buckets: Arc::default() }
     }
@@ -175,6 +193,10 @@ impl<S: PortionSource> Prefetcher<S> {
     }
 
     /// Gives back what is held ahead of a bucket.
+    ///
+    /// # Cancel safety
+    ///
+    /// None: it must be run to its end.
     pub async fn return_bucket(&self, namespace: &str, key: &Key) {
         if let Some(bucket) = self.buckets.get(namespace, key) {
             self.return_all(&[bucket]).await;
@@ -182,6 +204,10 @@ impl<S: PortionSource> Prefetcher<S> {
     }
 
     /// Gives back what is held ahead of the buckets of a scope.
+    ///
+    /// # Cancel safety
+    ///
+    /// None: it must be run to its end.
     pub async fn return_scope(&self, namespace: &str, scope: Scope<'_>) {
         self.return_all(&self.buckets.of(namespace, scope)).await;
     }
@@ -194,6 +220,10 @@ impl<S: PortionSource> Prefetcher<S> {
     }
 
     /// Drops what is held ahead of the buckets of a scope, which are forgotten, and what was used of it.
+    ///
+    /// # Cancel safety
+    ///
+    /// If it is dropped, some of what is held is kept. A repeated call drops it.
     pub async fn drop_scope(&self, namespace: &str, scope: Scope<'_>) {
         for bucket in self.buckets.of(namespace, scope) {
             drop(bucket.buffer.lock().await.empty());

@@ -11,16 +11,16 @@ use crate::usage::Caller;
 /// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct UsageDelta {
-    /// How many takes there were.
+    /// The number of takes.
     pub events: i64,
-    /// What was used of each limit; nothing of limits beyond its end.
+    /// The amount used of each limit; nothing of limits beyond its end.
     pub amounts: Vec<i64>,
     /// The kind of callers that took.
     pub caller: Caller,
 }
 
 impl UsageDelta {
-    /// Returns whether there is nothing to count.
+    /// Returns true if there is nothing to count.
     pub fn is_nothing(&self) -> bool {
         self.events == 0 && self.amounts.iter().all(|amount| *amount == 0)
     }

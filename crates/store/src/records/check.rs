@@ -1,11 +1,11 @@
-//! What no store accepts, so that all of them refuse the same.
+//! Checks that all stores make, so that all of them refuse the same.
 
 use std::collections::HashSet;
 
 use super::{Change, GETS_MAX, Index, Item, ItemKey, Value, WRITES_MAX, Write};
 use crate::StoreError;
 
-/// Whether these records may be read at once. Every store asks this first.
+/// Checks that these records may be read at once. Every store calls it first.
 ///
 /// # Errors
 ///
@@ -17,7 +17,7 @@ pub fn check_keys(keys: &[ItemKey]) -> Result<(), StoreError> {
     keys.iter().try_for_each(check_key)
 }
 
-/// Whether these writes may be made together. Every store asks this first.
+/// Checks that these writes may be made together. Every store calls it first.
 ///
 /// # Errors
 ///

@@ -1,21 +1,40 @@
 use crate::StoreError;
 
-/// Where a page ended. Stores make it and read it; to callers it is only text.
+/// The position at which a page ended. Stores make it and read it; to callers it is only text.
+///
+/// # Examples
+///
+/// ```
+/// use tollgate_store::records::{Cursor, Item, ItemKey, Query, Records, Write};
+///
+/// let store = tollgate_store::Memory::default();
+/// let put = |sort: &str| Write::Put(Item::new(ItemKey::new("app/NOTES", sort)), Vec::new());
+/// store.write(&["a", "b", "c"].map(put)).wait()?;
+///
+/// let mut query = Query { limit: 2, ..Query::all("app/NOTES") };
+/// let first = store.query(&query).wait()?;
+/// query.after = first.next;
+/// let second = store.query(&query).wait()?;
+/// assert_eq!((first.items.len(), second.items[0].key.sort.as_str()), (2, "c"));
+/// // A store encodes the parts of a key in it.
+/// assert_eq!(Cursor::of(&["app/NOTES", "b"]).parts(), Ok(["app/NOTES", "b"]));
+/// # Ok::<(), tollgate_store::records::RecordsError>(())
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Cursor(pub String);
 
 impl Cursor {
-    /// A cursor that says these parts, for stores that go on behind a key.
+    /// Returns a cursor with these parts, for stores that continue behind a key.
     pub fn of(parts: &[&str]) -> Cursor {
         let part = |part: &&str| format!("{}:{part}", part.len());
         Cursor(parts.iter().map(part).collect())
     }
 
-    /// The parts it says.
+    /// Returns its parts.
     ///
     /// # Errors
     ///
-    /// [`StoreError::BadCall`] if they are not as many, or it is no such cursor at all.
+    /// [`StoreError::BadCall`] if their number is another one, or if it is no such cursor.
     pub fn parts<const N: usize>(&self) -> Result<[&str; N], StoreError> {
         let mut parts = [""; N];
         let mut rest = Some(self.0.as_str());

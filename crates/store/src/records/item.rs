@@ -6,38 +6,73 @@ use tollgate_core::Tick;
 /// The fields of a record, by name.
 pub type Fields = BTreeMap<String, Value>;
 
-/// What stands behind the `/` of a partition whose records are secret.
+/// The part behind the `/` of a partition whose records are secret.
 pub const SECRET_PARTITION: &str = "SECRET";
 
 /// The key of a record.
+///
+/// # Examples
+///
+/// ```
+/// use tollgate_store::records::ItemKey;
+///
+/// let key = ItemKey::new("app/ENTITY#user-1", "#META");
+/// assert_eq!((key.namespace(), key.is_secret()), ("app", false));
+/// assert!(ItemKey::new("app/SECRET", "#TOKEN").is_secret());
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ItemKey {
-    /// Which partition. What stands before its first `/` is the namespace.
+    /// The partition. The part before its first `/` is the namespace.
     pub partition: String,
-    /// Where in the partition.
+    /// The sort key, which is unique in the partition.
     pub sort: String,
 }
 
 /// A record. `Debug` shows no fields of one whose key [is secret](ItemKey::is_secret).
+///
+/// # Examples
+///
+/// ```
+/// use tollgate_store::records::{Index, Item, ItemKey};
+///
+/// let item = Item::new(ItemKey::new("app/ENTITY#user-1", "#META"))
+///     .with("name", "Ada")
+///     .with("children", 2)
+///     .with("disabled", false)
+///     .indexed(Index::Children, "app/PARENT#org", "user-1");
+/// assert_eq!((item.text("name"), item.int("children")), (Some("Ada"), Some(2)));
+/// assert!(!item.is_set("disabled"));
+/// ```
 #[derive(Clone, PartialEq)]
 pub struct Item {
     /// Its key.
     pub key: ItemKey,
-    /// What it says.
+    /// Its fields.
     pub fields: Fields,
-    /// Where else it can be found: at most one place in each index. Its place in [`Index::Namespace`] is implied.
+    /// Its places in indexes: at most one in each. Its place in [`Index::Namespace`] is implied.
     pub indexed: Vec<(Index, ItemKey)>,
-    /// When it may be forgotten. It is not answered from then on, forgotten yet or not.
+    /// The time at which it expires. It is not returned from then on, dropped yet or not.
     pub expires: Option<Tick>,
 }
 
 /// A value of a field.
+///
+/// # Examples
+///
+/// ```
+/// use tollgate_store::records::Value;
+///
+/// assert_eq!(Value::from("text"), Value::Text("text".into()));
+/// assert_eq!(Value::from(None::<i64>), Value::Null);
+/// let Value::Int(number) = Value::from(7) else { panic!("it is a number") };
+/// assert_eq!(number, 7);
+/// ```
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum Value {
-    /// Known to be nothing.
+    /// Known to be no value.
     Null,
-    /// Yes or no.
+    /// True or false.
     Bool(bool),
     /// A whole number.
     Int(i64),
@@ -49,31 +84,45 @@ pub enum Value {
     Map(Fields),
 }
 
-/// By what else records can be found. An index answers keys only.
+/// An index by which records can be found. It has keys only.
+///
+/// # Examples
+///
+/// ```
+/// use tollgate_store::records::{Index, Item, ItemKey, Query, Records, Write};
+///
+/// let store = tollgate_store::Memory::default();
+/// let user = ItemKey::new("app/ENTITY#user-1", "#META");
+/// let item = Item::new(user.clone()).indexed(Index::Children, "app/PARENT#org", "user-1");
+/// store.write(&[Write::Put(item, Vec::new())]).wait()?;
+/// let children = store.find(Index::Children, &Query::all("app/PARENT#org")).wait()?;
+/// assert_eq!(children.items, [user]);
+/// # Ok::<(), tollgate_store::records::RecordsError>(())
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Index {
     /// The children of an entity.
     Children,
-    /// What belongs to a resource.
+    /// The records that belong to a resource.
     Resource,
-    /// Which entities have limits of their own.
+    /// The entities that have limits of their own.
     Custom,
     /// Everything in a namespace: the partition is the namespace, the sort key is the partition of the record.
     Namespace,
 }
 
 impl ItemKey {
-    /// The key of a partition and a sort key.
+    /// Returns the key with this partition and sort key.
     pub fn new(partition: impl Into<String>, sort: impl Into<String>) -> ItemKey {
         ItemKey { partition: partition.into(), sort: sort.into() }
     }
 
-    /// The namespace: what stands before the first `/` of the partition.
+    /// Returns the namespace: the part before the first `/` of the partition.
     pub fn namespace(&self) -> &str {
         self.partition.split('/').next().unwrap_or_default()
     }
 
-    /// Returns whether what the record says must never be shown: its partition is `{namespace}/SECRET`.
+    /// Returns true if the fields of the record must never be shown: its partition is `{namespace}/SECRET`.
     pub fn is_secret(&self) -> bool {
         self.partition.split_once('/').is_some_and(|(_, rest)| rest == SECRET_PARTITION)
     }
@@ -92,26 +141,26 @@ impl fmt::Debug for Item {
 }
 
 impl Item {
-    /// A record with no fields.
+    /// Returns a record with no fields.
     pub fn new(key: ItemKey) -> Item {
         Item { key, fields: Fields::new(), indexed: Vec::new(), expires: None }
     }
 
-    /// The same with a field set.
+    /// Sets a field.
     #[must_use]
     pub fn with(mut self, field: impl Into<String>, value: impl Into<Value>) -> Item {
         self.fields.insert(field.into(), value.into());
         self
     }
 
-    /// The same, found in an index as well.
+    /// Adds a place in an index.
     #[must_use]
     pub fn indexed(mut self, index: Index, partition: impl Into<String>, sort: impl Into<String>) -> Item {
         self.indexed.push((index, ItemKey::new(partition, sort)));
         self
     }
 
-    /// The text of a field, if it is one.
+    /// Returns the text of a field, if it is one.
     pub fn text(&self, field: &str) -> Option<&str> {
         match self.fields.get(field)? {
             Value::Text(text) => Some(text),
@@ -119,7 +168,7 @@ impl Item {
         }
     }
 
-    /// The number of a field, if it is one.
+    /// Returns the number of a field, if it is one.
     pub fn int(&self, field: &str) -> Option<i64> {
         match self.fields.get(field)? {
             Value::Int(number) => Some(*number),
@@ -127,12 +176,12 @@ impl Item {
         }
     }
 
-    /// Whether a field is there and says yes.
+    /// Returns true if a field exists and is true.
     pub fn is_set(&self, field: &str) -> bool {
         self.fields.get(field) == Some(&Value::Bool(true))
     }
 
-    /// Whether it may be forgotten at `now`.
+    /// Returns true if the record has expired at `now`.
     pub fn has_expired(&self, now: Tick) -> bool {
         self.expires.is_some_and(|expires| expires <= now)
     }
@@ -168,7 +217,7 @@ impl From<Fields> for Value {
     }
 }
 
-/// Nothing is known to be nothing.
+/// `None` becomes [`Value::Null`].
 impl<T: Into<Value>> From<Option<T>> for Value {
     fn from(value: Option<T>) -> Value {
         value.map_or(Value::Null, Into::into)

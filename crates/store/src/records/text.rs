@@ -5,7 +5,7 @@ use tollgate_core::Tick;
 
 use super::{Fields, Index, Item, ItemKey, Value};
 
-/// The number that an index has where it is written down. [`Index::Namespace`] has none: it is the order of the records themselves.
+/// Returns the number of an index in stored text. [`Index::Namespace`] has none: it is the order of the records themselves.
 pub fn index_number(index: Index) -> i64 {
     match index {
         Index::Namespace => 0,
@@ -17,7 +17,7 @@ pub fn index_number(index: Index) -> i64 {
 
 const INDEXES: [Index; 3] = [Index::Children, Index::Resource, Index::Custom];
 
-/// A record without its key, as JSON that people can read: sets are arrays, maps are objects.
+/// Returns a record without its key, as JSON that people can read: sets are arrays, maps are objects.
 pub fn item_text(item: &Item) -> String {
     let place = |(index, key): &(Index, ItemKey)| {
         Json::Array(vec![
@@ -37,7 +37,7 @@ pub fn item_text(item: &Item) -> String {
     Json::Object(body).to_string()
 }
 
-/// The record that a text says; `None` if it says none.
+/// Returns the record of a text; `None` if the text is not one of a record.
 pub fn item_from(key: ItemKey, text: &str) -> Option<Item> {
     let Json::Object(mut body) = serde_json::from_str(text).ok()? else { return None };
     let Some(Value::Map(fields)) = value_from(body.remove("fields")?) else { return None };

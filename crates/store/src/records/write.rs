@@ -2,21 +2,48 @@ use tollgate_core::Tick;
 
 use super::{Fields, Index, Item, ItemKey, Value};
 
-/// One write, made only if all its tests hold. What has expired counts as absent.
+/// One write, made only if all its tests hold. A record that has expired counts as absent.
+///
+/// # Examples
+///
+/// ```
+/// use tollgate_store::Memory;
+/// use tollgate_store::records::{Change, Item, ItemKey, Records, Test, Write};
+///
+/// let (store, key) = (Memory::default(), ItemKey::new("app/JOBS", "7"));
+/// store.write(&[Write::Put(Item::new(key.clone()).with("state", "open"), Vec::new())]).wait()?;
+/// // Only one of the callers that try it closes the job.
+/// let is_open = Test::Is("state".into(), "open".into());
+/// let close = [Write::Change(key, vec![Change::Set("state".into(), "closed".into())], vec![is_open])];
+/// assert!(store.write(&close).wait().is_ok() && store.write(&close).wait().is_err());
+/// # Ok::<(), tollgate_store::records::RecordsError>(())
+/// ```
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum Write {
-    /// Puts a record in place of whatever is there.
+    /// Puts a record, in place of any that exists.
     Put(Item, Vec<Test>),
     /// Changes a record, which is made if it does not exist.
     Change(ItemKey, Vec<Change>, Vec<Test>),
-    /// Deletes a record; one that is not there is deleted already.
+    /// Deletes a record, if it exists.
     Delete(ItemKey, Vec<Test>),
     /// Only tests a record that stays as it is.
     Check(ItemKey, Vec<Test>),
 }
 
 /// A change to a record.
+///
+/// # Examples
+///
+/// ```
+/// use tollgate_store::records::{Change, ItemKey, Write};
+///
+/// let changes = vec![Change::Add("calls".into(), 2), Change::Include("regions".into(), "eu".into())];
+/// let write = Write::Change(ItemKey::new("app/USAGE", "a"), changes, Vec::new());
+/// let once = write.applied(None).expect("it is made");
+/// let twice = write.applied(Some(once)).expect("it is there");
+/// assert_eq!(twice.int("calls"), Some(4));
+/// ```
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum Change {
@@ -24,36 +51,49 @@ pub enum Change {
     Set(String, Value),
     /// Removes a field.
     Remove(String),
-    /// Adds to a number, which is 0 if it is not there.
+    /// Adds to a number, which is 0 if it does not exist.
     Add(String, i64),
     /// Adds a member to a set.
     Include(String, String),
-    /// Takes a member out of a set.
+    /// Removes a member from a set.
     Exclude(String, String),
-    /// Sets its place in an index.
+    /// Sets the place of the record in an index.
     Place(Index, ItemKey),
-    /// Takes it out of an index.
+    /// Removes the record from an index.
     Displace(Index),
-    /// Sets when it may be forgotten.
+    /// Sets the time at which the record expires.
     Expire(Option<Tick>),
 }
 
 /// A test of a record as it was before the write.
+///
+/// # Examples
+///
+/// ```
+/// use tollgate_store::records::{Item, ItemKey, Test, Write};
+///
+/// let key = ItemKey::new("app/ENTITY#org", "#META");
+/// let has_no_children = vec![Test::Exists, Test::AtMost("children".into(), 0)];
+/// let delete = Write::Delete(key.clone(), has_no_children);
+/// assert!(delete.passes(Some(&Item::new(key.clone()))));
+/// assert!(!delete.passes(Some(&Item::new(key).with("children", 1))));
+/// assert!(!delete.passes(None));
+/// ```
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum Test {
-    /// It is there.
+    /// The record exists.
     Exists,
-    /// It is not there.
+    /// The record does not exist.
     Absent,
     /// The field has this value.
     Is(String, Value),
-    /// The number is not larger; one that is not there is 0.
+    /// The number is not larger; one that does not exist is 0.
     AtMost(String, i64),
 }
 
 impl Write {
-    /// The record it is about.
+    /// Returns the key of the record.
     pub fn key(&self) -> &ItemKey {
         match self {
             Write::Put(item, _) => &item.key,
@@ -61,7 +101,7 @@ impl Write {
         }
     }
 
-    /// What must hold.
+    /// Returns the tests that must hold.
     pub fn tests(&self) -> &[Test] {
         match self {
             Write::Put(_, tests) | Write::Change(_, _, tests) => tests,
@@ -69,12 +109,12 @@ impl Write {
         }
     }
 
-    /// Whether every test holds of the record that is there.
+    /// Returns true if every test holds of the record that exists.
     pub fn passes(&self, there: Option<&Item>) -> bool {
         self.tests().iter().all(|test| test.holds(there))
     }
 
-    /// What the record becomes; `None` if it is gone. For stores that have to work it out.
+    /// Returns the record after the write; `None` if there is none then. For stores that compute it.
     pub fn applied(&self, there: Option<Item>) -> Option<Item> {
         match self {
             Write::Put(item, _) => Some(item.clone()),

@@ -10,12 +10,28 @@ use crate::{
     forgotten_keys, is_forgotten,
 };
 
-/// The outcome of a transaction, and when it was applied.
+/// The outcome of a transaction, and whether it was applied before.
+///
+/// # Examples
+///
+/// ```
+/// use tollgate_store::txn::Applied;
+/// use tollgate_store::{StepOutcome, TxnOutcome};
+///
+/// /// Returns true if waiters have to be notified of what the transaction has freed.
+/// fn may_free(applied: &Applied) -> bool {
+///     !applied.is_repeat && matches!(applied.outcome, TxnOutcome::Done(_))
+/// }
+///
+/// let outcome = TxnOutcome::Done(vec![StepOutcome::Settled]);
+/// assert!(may_free(&Applied { outcome: outcome.clone(), is_repeat: false }));
+/// assert!(!may_free(&Applied { outcome, is_repeat: true }), "they were notified before");
+/// ```
 #[derive(Debug)]
 pub struct Applied {
     /// The outcome.
     pub outcome: TxnOutcome,
-    /// Whether a transaction with the same id was applied before, and this is its outcome.
+    /// True if a transaction with the same id was applied before, and this is its outcome.
     pub is_repeat: bool,
 }
 

@@ -1,4 +1,4 @@
-//! What a store implements to have transactions applied.
+//! The trait that a store implements to have transactions applied.
 
 use tollgate_core::{Limits, Tick};
 
@@ -24,7 +24,7 @@ use crate::{BucketRef, OpId, Step, StepOutcome, StoreError, StoredBucket};
 pub struct MeteredBucket {
     /// The bucket under its limits.
     pub stored: StoredBucket,
-    /// What was used and is in no record yet.
+    /// The usage that is in no record yet.
     pub usage: Option<Sums>,
 }
 
@@ -36,11 +36,28 @@ impl MeteredBucket {
 }
 
 /// The bucket of one step while a transaction works on it.
+///
+/// # Examples
+///
+/// ```
+/// use tollgate_core::{Limit, Limits};
+/// use tollgate_store::txn::{MeteredBucket, TxnBucket};
+///
+/// // A store that writes a row on condition that it has not changed keeps the revision it has read.
+/// let limits = Limits::new([Limit::per_minute("rpm", 100)])?;
+/// let bucket = TxnBucket::new(MeteredBucket::fresh(&limits), Some(7_u64));
+/// let condition = match bucket.handle {
+///     Some(revision) => format!("revision = {revision}"),
+///     None => "the row does not exist".into(),
+/// };
+/// assert_eq!(condition, "revision = 7");
+/// # Ok::<(), tollgate_core::LimitsError>(())
+/// ```
 #[derive(Debug)]
 pub struct TxnBucket<H> {
     /// The bucket.
     pub metered: MeteredBucket,
-    /// What the store needs to write the bucket back. The default is that of a bucket that does not exist yet.
+    /// The data that the store needs to write the bucket back. The default is that of a bucket that does not exist yet.
     pub handle: H,
     /// Whether the limits of the step are put in force although the transaction is denied.
     pub(super) keeps_limits: bool,
@@ -56,23 +73,98 @@ impl<H> TxnBucket<H> {
 
 /// One transaction of a store: what [`apply`](super::apply) reads and writes with. Nothing that it writes is visible to others before the
 /// store commits.
+///
+/// # Errors
+///
+/// Every method returns an error if the store cannot read or write. Then [`apply`](super::apply) returns that error, and the
+/// store does not commit.
+///
+/// # Examples
+///
+/// ```
+/// use std::collections::HashMap;
+/// use tollgate_core::{Limit, Limits, Tick, demand};
+/// use tollgate_store::records::{Item, ItemKey, RecordsError, Write};
+/// use tollgate_store::txn::{BucketTxn, MeteredBucket, TxnBucket, apply};
+/// use tollgate_store::usage::UsageRetention;
+/// use tollgate_store::{BucketRef, Key, Op, Step, Transaction, TxnOutcome};
+///
+/// /// Buckets and records in maps. A store with a lock or a transaction of its own would begin it here.
+/// #[derive(Default)]
+/// struct MapTxn {
+///     buckets: HashMap<(String, Key), MeteredBucket>,
+///     records: HashMap<ItemKey, Item>,
+///     retention: UsageRetention,
+/// }
+///
+/// impl BucketTxn for MapTxn {
+///     type Error = RecordsError;
+///     type Handle = ();
+///     const SEES_PROCESSES: bool = false;
+///
+///     fn now(&mut self, _: &[Step<'_>]) -> Result<Tick, RecordsError> {
+///         Ok(Tick::from_secs(10))
+///     }
+///
+///     fn load(&mut self, place: &BucketRef<'_>) -> Result<Option<TxnBucket<()>>, RecordsError> {
+///         let found = self.buckets.get(&(place.namespace.into(), place.key.clone()));
+///         Ok(found.map(|bucket| TxnBucket::new(bucket.clone(), ())))
+///     }
+///
+///     fn put(&mut self, place: &BucketRef<'_>, bucket: TxnBucket<()>, _: Tick) -> Result<(), RecordsError> {
+///         self.buckets.insert((place.namespace.into(), place.key.clone()), bucket.metered);
+///         Ok(())
+///     }
+///
+///     fn is_closed(&mut self, _: &str) -> Result<bool, RecordsError> {
+///         Ok(false)
+///     }
+///
+///     fn record(&mut self, key: &ItemKey, now: Tick) -> Result<Option<Item>, RecordsError> {
+///         Ok(self.records.get(key).filter(|item| !item.has_expired(now)).cloned())
+///     }
+///
+///     fn write_records(&mut self, writes: &[Write], _: Tick) -> Result<(), RecordsError> {
+///         for write in writes {
+///             if let Some(item) = write.applied(self.records.remove(write.key())) {
+///                 self.records.insert(write.key().clone(), item);
+///             }
+///         }
+///         Ok(())
+///     }
+///
+///     fn usage_retention(&self) -> &UsageRetention {
+///         &self.retention
+///     }
+/// }
+///
+/// let (key, limits) = (Key::new(&["user-1", "gpt-4"]), Limits::new([Limit::per_minute("rpm", 1)])?);
+/// let costs = limits.costs(&demand! { rpm: 1 })?;
+/// let place = BucketRef { namespace: "app", key: &key, limits: &limits };
+/// let steps = [Step { place, op: Op::Take { costs: &costs, term: None } }];
+/// let call = Transaction { id: None, steps: &steps, metered: false };
+/// let mut txn = MapTxn::default();
+/// assert!(matches!(apply(&mut txn, &call, &[])?.outcome, TxnOutcome::Done(_)));
+/// assert!(matches!(apply(&mut txn, &call, &[])?.outcome, TxnOutcome::Denied(_)));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 pub trait BucketTxn {
-    /// Why the transaction ends without an outcome.
+    /// The reason that the transaction ends without an outcome.
     type Error: From<StoreError> + From<RecordsError>;
 
-    /// What the store needs to write a bucket back.
+    /// The data that the store needs to write a bucket back.
     type Handle: Default;
 
-    /// Whether holders of resources may be processes of this host, which live or not whatever the clock says.
+    /// True if holders of resources may be processes of this host, which are alive or not whatever the clock shows.
     const SEES_PROCESSES: bool;
 
-    /// Returns what came of the transaction with this id, if it was applied before. By default none was.
+    /// Returns the outcome of the transaction with this id, if it was applied before. By default none was.
     fn find_outcome(&mut self, id: OpId) -> Result<Option<Vec<StepOutcome>>, Self::Error> {
         let _ = id;
         Ok(None)
     }
 
-    /// Remembers what came of a transaction. By default it does nothing.
+    /// Stores the outcome of a transaction. By default it does nothing.
     fn remember_outcome(&mut self, id: OpId, done: &[StepOutcome], now: Tick) -> Result<(), Self::Error> {
         let _ = (id, done, now);
         Ok(())
@@ -92,10 +184,10 @@ pub trait BucketTxn {
         now: Tick,
     ) -> Result<(), Self::Error>;
 
-    /// Returns whether a namespace was closed: no bucket is made in it any more.
+    /// Returns true if a namespace was closed: no bucket is made in it any more.
     fn is_closed(&mut self, namespace: &str) -> Result<bool, Self::Error>;
 
-    /// Returns whether the store may have dropped a bucket since `taken` because it was idle. By default it never does.
+    /// Returns true if the store may have dropped a bucket since `taken` because it was idle. By default it never does.
     fn may_have_dropped(&self, taken: Tick, now: Tick) -> bool {
         let _ = (taken, now);
         false
@@ -125,7 +217,7 @@ pub trait BucketTxn {
     /// Returns how long records of usage are kept.
     fn usage_retention(&self) -> &UsageRetention;
 
-    /// Returns whether the takes are denied even if they fit, because waiters come first. By default they are not.
+    /// Returns true if the takes are denied even if they fit, because waiters come first. By default they are not.
     fn is_held_back(&self) -> bool {
         false
     }
@@ -135,13 +227,13 @@ pub trait BucketTxn {
         let _ = (place, bucket, now);
     }
 
-    /// Returns what counts as the usage of a step, where that is not what the step itself says.
+    /// Returns the usage of a step, where it is not that of the step itself.
     fn usage_override(&self, step: usize) -> Option<Used<'_>> {
         let _ = step;
         None
     }
 
-    /// Counts usage in a bucket. What has to go to the records first is added to `writes`.
+    /// Counts usage in a bucket. Adds to `writes` what has to go to the records first.
     #[inline]
     fn count(
         &self,

@@ -2,12 +2,13 @@ use super::{Caller, Sums, UsageRetention, Window, iso};
 use crate::records::{Change, Index, Item, ItemKey, Value, Write};
 
 impl Sums {
-    /// The writes that add these to the records of the hour, the day and the month, which are kept for as long as `kept` says.
+    /// Returns the writes that add these to the records of the hour, the day and the month, which are kept for as long as
+    /// `kept` sets.
     pub fn writes(&self, namespace: &str, entity: &str, resource: &str, kept: &UsageRetention) -> Vec<Write> {
         Window::ALL.map(|window| self.write(window, (namespace, entity, resource), kept)).into()
     }
 
-    /// The record of usage at a key as it would be with these added. As it is if they belong to another.
+    /// Returns the record of usage at a key as it would be with these added, or as it is if they belong to another.
     pub fn added_to(&self, key: &ItemKey, there: Option<Item>, kept: &UsageRetention) -> Option<Item> {
         let (Some(bucket), Some(window)) = (bucket_of_usage(key), window_of_usage(key)) else { return there };
         let write = (!self.is_empty()).then(|| self.write(window, bucket, kept));
@@ -51,7 +52,7 @@ const PREFIX: &str = "#USAGE#";
 /// Fields of a record of usage that are no limits.
 const FIELDS: [&str; 6] = ["entity_id", "resource", "window", "window_start", "total_events", "ttl"];
 
-/// The name of the field that says how much was used of a limit: that of the limit, unless it would be mistaken for
+/// Returns the name of the field with the usage of a limit: that of the limit, unless it would be mistaken for
 /// another field.
 pub fn used_field(limit: &str) -> String {
     if FIELDS.contains(&limit) || limit.starts_with("u_") { format!("u_{limit}") } else { limit.into() }
@@ -63,17 +64,17 @@ const CHILD: char = '#';
 /// The field that says how many calls were made by children.
 const CHILD_EVENTS: &str = "#total_events";
 
-/// The name of the field that says how much of a limit was used by children.
+/// Returns the name of the field with the usage of a limit by children.
 pub fn child_field(limit: &str) -> String {
     format!("{CHILD}{}", used_field(limit))
 }
 
-/// The limit whose usage by children a field says, if it says one.
+/// Returns the limit whose usage by children a field has, if it has that of one.
 pub fn limit_of_child_field(field: &str) -> Option<&str> {
     field.strip_prefix(CHILD).and_then(limit_of_field)
 }
 
-/// The limit whose usage a field says, if it says one.
+/// Returns the limit whose usage a field has, if it has that of one.
 pub fn limit_of_field(field: &str) -> Option<&str> {
     if FIELDS.contains(&field) || field.starts_with(CHILD) {
         None
@@ -82,19 +83,19 @@ pub fn limit_of_field(field: &str) -> Option<&str> {
     }
 }
 
-/// The partition of the usage of an entity. It is not that of the entity and its limits: a client that may count usage
-/// need not be one that may change these.
+/// Returns the partition of the usage of an entity. It is not that of the entity and its limits: a client with permission
+/// to count usage needs none to change these.
 pub fn usage_partition(namespace: &str, entity: &str) -> String {
     format!("{namespace}/USAGE#{entity}")
 }
 
-/// The key of a record of usage.
+/// Returns the key of a record of usage.
 pub fn usage_key(namespace: &str, entity: &str, resource: &str, window: Window, iso: &str) -> ItemKey {
     let sort = format!("{PREFIX}{resource}#{}#{iso}", window.name());
     ItemKey::new(usage_partition(namespace, entity), sort)
 }
 
-/// The namespace, the entity and the resource that a record of usage is about, by its key.
+/// Returns the namespace, the entity and the resource of a record of usage, by its key.
 pub fn bucket_of_usage(key: &ItemKey) -> Option<(&str, &str, &str)> {
     let (namespace, entity) = key.partition.split_once("/USAGE#")?;
     let (resource, ..) = parts_of_usage(key)?;
@@ -114,7 +115,7 @@ fn parts_of_usage(key: &ItemKey) -> Option<(&str, &str, &str)> {
     Some((resource, window, start))
 }
 
-/// Where a record of usage stands in the index of its resource.
+/// Returns the place of a record of usage in the index of its resource.
 pub fn usage_place(namespace: &str, entity: &str, resource: &str, window: Window, iso: &str) -> ItemKey {
     let sort = format!("USAGE#{}#{iso}#{entity}", window.name());
     ItemKey::new(format!("{namespace}/RESOURCE#{resource}"), sort)

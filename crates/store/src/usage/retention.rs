@@ -5,7 +5,7 @@ use super::Window;
 /// A day, in seconds.
 const DAY: u64 = 86_400;
 
-/// How long records of usage are kept after their windows have begun.
+/// Retention of records of usage: how long they are kept after their windows have begun.
 ///
 /// A store gives a record its expiry with every write to it, so the last process that wrote to a record decides. Records that are
 /// not written to any more keep the expiry that they have.

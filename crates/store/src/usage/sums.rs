@@ -4,18 +4,31 @@ use tollgate_core::{BUCKET_LIMITS_MAX, Costs, Limits, Tick, Usage};
 
 use super::HOUR;
 
-/// Whose calls used something.
+/// The kind of callers that used something.
+///
+/// # Examples
+///
+/// ```
+/// use tollgate_core::{Limit, Limits, demand};
+/// use tollgate_store::usage::Caller;
+///
+/// let limits = Limits::new([Limit::per_minute("rpm", 100)])?;
+/// let costs = limits.costs(&demand! { rpm: 1 })?;
+/// assert_eq!(Caller::of(&costs), Caller::Own);
+/// assert_eq!(Caller::of(&costs.of_child()), Caller::Child, "what a parent is charged for a child");
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Caller {
-    /// Those of the entity itself.
+    /// The entity itself.
     #[default]
     Own,
-    /// Those of its children, and theirs: each of them is counted there as well.
+    /// Its children, and theirs: each of their calls is counted with the child as well.
     Child,
 }
 
 impl Caller {
-    /// Whose call it was that was charged with these.
+    /// Returns the kind of caller that these costs are charged for.
     #[inline]
     pub fn of(costs: &Costs) -> Caller {
         if costs.is_of_child() { Caller::Child } else { Caller::Own }
@@ -25,14 +38,32 @@ impl Caller {
 /// That what was used in an hour was used by children.
 const OF_CHILDREN: u32 = 1 << 31;
 
-/// The hour of `at` as sums know it: counted since the epoch, with a mark for what children used.
+/// Returns the hour of `at` as sums store it: counted since the epoch, with a mark for what children used.
 #[inline]
 pub fn marked_hour(at: Tick, caller: Caller) -> u32 {
     let hour = (at.as_micros() / HOUR) as u32 & !OF_CHILDREN;
     if caller == Caller::Child { hour | OF_CHILDREN } else { hour }
 }
 
-/// What was used of each limit in one hour, by the entity itself or by its children.
+/// The usage of each limit in one hour, by the entity itself or by its children.
+///
+/// # Examples
+///
+/// ```
+/// use tollgate_core::{Limit, Limits, Span, Tick, demand};
+/// use tollgate_store::usage::{Caller, Sums, UsageRetention};
+///
+/// let (limits, at) = (Limits::new([Limit::per_minute("tpm", 1_000)])?, Tick::from_secs(7_200));
+/// let mut sums = Sums::new(&limits, at, Caller::Own);
+/// for tokens in [600, 250] {
+///     sums.add_take(&limits.costs(&demand! { tpm: tokens })?);
+/// }
+/// assert_eq!((sums.events(), sums.amounts()), (2, &[850][..]));
+/// // An event of the next hour does not belong to them: they are written for an hour, a day and a month.
+/// assert!(!sums.covers(&limits, at + Span::from_secs(3_600), Caller::Own));
+/// assert_eq!(sums.writes("app", "user-1", "gpt-4", &UsageRetention::FOREVER).len(), 3);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Debug, PartialEq)]
 pub struct Sums {
     /// As [`marked_hour`] says it.
@@ -84,7 +115,7 @@ impl DerefMut for SumAmounts {
 }
 
 impl Sums {
-    /// Nothing used of `limits` yet, in the hour of `at`.
+    /// Returns sums of nothing used of `limits` yet, in the hour of `at`.
     pub fn new(limits: &Limits, at: Tick, caller: Caller) -> Sums {
         Sums {
             hour: marked_hour(at, caller),
@@ -94,55 +125,55 @@ impl Sums {
         }
     }
 
-    /// What was counted before, to go on with.
+    /// Returns sums that were stored before, to continue with; `None` if there is not one amount for each limit.
     pub fn restored(limits: Limits, hour: u32, events: u32, amounts: &[i64]) -> Option<Sums> {
         let fits = limits.len() == amounts.len();
         fits.then(|| Sums { hour, events, limits, amounts: SumAmounts::of(amounts) })
     }
 
-    /// The hour as a [marked](marked_hour) number, to be [restored](Sums::restored) from.
+    /// Returns the hour as a [marked](marked_hour) number, to be [restored](Sums::restored) from.
     pub fn hour(&self) -> u32 {
         self.hour
     }
 
-    /// When the hour began.
+    /// Returns when the hour began.
     pub fn starts(&self) -> Tick {
         Tick::from_micros(u64::from(self.hour & !OF_CHILDREN) * HOUR)
     }
 
-    /// Whose calls these are.
+    /// Returns the kind of callers.
     pub fn caller(&self) -> Caller {
         if self.hour & OF_CHILDREN == 0 { Caller::Own } else { Caller::Child }
     }
 
-    /// How many takes there were.
+    /// Returns the number of takes.
     pub fn events(&self) -> u32 {
         self.events
     }
 
-    /// The limits that the amounts belong to.
+    /// Returns the limits that the amounts belong to.
     pub fn limits(&self) -> &Limits {
         &self.limits
     }
 
-    /// What was used of each limit. Below zero if more was given back than taken in this hour.
+    /// Returns the amount used of each limit. It is below zero if more was given back than taken in this hour.
     pub fn amounts(&self) -> &[i64] {
         &self.amounts
     }
 
-    /// Whether nothing was counted.
+    /// Returns true if nothing was counted.
     pub fn is_empty(&self) -> bool {
         self.events == 0 && self.amounts.iter().all(|amount| *amount == 0)
     }
 
-    /// Whether what happens at `at` under `limits` can be added to these as they are.
+    /// Returns true if an event at `at` under `limits` can be added to these as they are.
     #[inline]
     pub fn covers(&self, limits: &Limits, at: Tick, caller: Caller) -> bool {
         self.limits.same(limits) && self.is_open(at, caller)
     }
 
-    /// Goes on under other limits, if they are of the same names in the same places and it is the same hour: what is
-    /// counted is known by name. `false`, with nothing changed, if not.
+    /// Continues under other limits, if they have the same names in the same places and it is the same hour: amounts
+    /// belong to names. Otherwise it changes nothing and returns false.
     pub fn adopt(&mut self, limits: &Limits, at: Tick, caller: Caller) -> bool {
         let fits = self.is_open(at, caller) && limits.same_layout(&self.limits);
         if fits {
@@ -151,8 +182,9 @@ impl Sums {
         fits
     }
 
-    /// Goes on under limits that it cannot [adopt](Sums::adopt), in another hour or for other callers, and answers what has
-    /// to be written down of before. Within the hour the number of takes goes along, so that it stays that of the whole hour.
+    /// Continues under limits that it cannot [adopt](Sums::adopt), in another hour or for other callers, and returns the sums
+    /// from before, which have to be written. Within the hour the number of takes is kept, so that it is that of the whole
+    /// hour.
     #[must_use]
     pub fn roll_over(&mut self, limits: &Limits, at: Tick, caller: Caller) -> Sums {
         let mut before = std::mem::replace(self, Sums::new(limits, at, caller));
@@ -168,13 +200,13 @@ impl Sums {
         self.hour == marked_hour(at, caller) && self.events < u32::MAX
     }
 
-    /// Whether `at` is in their hour.
+    /// Returns true if `at` is in their hour.
     #[inline]
     pub fn is_of_hour(&self, at: Tick) -> bool {
         at.as_micros() / HOUR == u64::from(self.hour & !OF_CHILDREN)
     }
 
-    /// Makes them nothing, in the same hour of the same limits.
+    /// Sets them to zero, in the same hour of the same limits.
     pub fn clear(&mut self) {
         self.events = 0;
         self.amounts.fill(0);

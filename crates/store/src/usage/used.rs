@@ -1,4 +1,4 @@
-//! What of a call counts as usage.
+//! Usage of a step of a call.
 
 use tollgate_core::{Costs, Tick, Usage};
 
@@ -6,20 +6,40 @@ use super::{Caller, Sums, UsageRetention};
 use crate::BucketRef;
 use crate::records::Write;
 
-/// Something that counts as usage.
+/// An event that counts as usage.
+///
+/// # Examples
+///
+/// ```
+/// use tollgate_core::{Limit, Limits, Tick, demand};
+/// use tollgate_store::usage::{UsageRetention, Used};
+/// use tollgate_store::{BucketRef, Key};
+///
+/// let (key, limits) = (Key::new(&["user-1", "gpt-4"]), Limits::new([Limit::per_minute("tpm", 1_000)])?);
+/// let costs = limits.costs(&demand! { tpm: 600 })?;
+/// let place = BucketRef { namespace: "app", key: &key, limits: &limits };
+/// let (mut usage, mut writes) = (None, Vec::new());
+/// for hour in [1, 2] {
+///     let at = Tick::from_secs(hour * 3_600);
+///     Used::Taken(&costs).count(&mut usage, &place, at, &UsageRetention::FOREVER, &mut writes);
+/// }
+/// assert_eq!(writes.len(), 3, "those of the first hour, which is over");
+/// assert_eq!(usage.map(|sums| sums.events()), Some(1));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Copy, Debug)]
 pub enum Used<'a> {
-    /// It was taken.
+    /// These costs were taken.
     Taken(&'a Costs),
-    /// It was settled.
+    /// This was settled.
     Settled(&'a Usage<'a>),
-    /// It is as a process says that kept count: whose calls, so many takes, and what was used of each limit.
+    /// A process reports what it has counted: the kind of callers, the number of takes, and the amount used of each limit.
     Reported(Caller, i64, &'a [i64]),
 }
 
 impl Used<'_> {
-    /// Counts it at a place, in the sums that are kept beside its bucket. What these have of another hour, or of other
-    /// limits, goes to `writes`, for records that are kept for as long as `kept` says.
+    /// Counts it at a place, in the sums that are kept beside its bucket. Sums of another hour, or of other limits, go to
+    /// `writes`, for records that are kept for as long as `kept` sets.
     pub fn count(
         &self,
         usage: &mut Option<Sums>,
@@ -36,7 +56,7 @@ impl Used<'_> {
         self.add(sums);
     }
 
-    /// Whose calls used it.
+    /// Returns the kind of callers that used it.
     pub fn caller(&self) -> Caller {
         match self {
             Used::Taken(costs) => Caller::of(costs),
@@ -56,7 +76,7 @@ impl Used<'_> {
 }
 
 impl Sums {
-    /// The writes that add them to the records, if the place is one whose usage is reported.
+    /// Returns the writes that add them to the records, if the place is one whose usage is reported.
     pub fn writes_at(&self, place: &BucketRef<'_>, kept: &UsageRetention) -> Vec<Write> {
         match place.key.pair().filter(|_| !self.is_empty()) {
             Some((entity, resource)) => self.writes(place.namespace, entity, resource, kept),

@@ -2,7 +2,19 @@ use tollgate_core::Tick;
 
 use super::HOUR;
 
-/// What usage is added up over.
+/// A window that usage is summed over.
+///
+/// # Examples
+///
+/// ```
+/// use tollgate_core::Tick;
+/// use tollgate_store::usage::{Window, iso};
+///
+/// let at = Tick::from_secs(1_763_216_100);
+/// assert_eq!(iso(at), "2025-11-15T14:15:00Z");
+/// assert_eq!(iso(Window::Hour.start(at)), "2025-11-15T14:00:00Z");
+/// assert_eq!(iso(Window::Month.start(at)), "2025-11-01T00:00:00Z");
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Window {
     /// An hour.
@@ -17,7 +29,7 @@ impl Window {
     /// All of them, the shortest first.
     pub const ALL: [Window; 3] = [Window::Hour, Window::Day, Window::Month];
 
-    /// The name it has in records.
+    /// Returns its name in records.
     pub fn name(self) -> &'static str {
         match self {
             Window::Hour => "hourly",
@@ -26,7 +38,7 @@ impl Window {
         }
     }
 
-    /// When the window began that `at` falls into.
+    /// Returns when the window of `at` began.
     pub fn start(self, at: Tick) -> Tick {
         let hours = at.as_micros() / HOUR;
         let days = hours / 24;
@@ -39,7 +51,7 @@ impl Window {
     }
 }
 
-/// `2026-11-15T14:00:00Z`. Whole seconds; years past 9999 do not sort after earlier ones, and no store will count them.
+/// Returns a time as text, such as `2026-11-15T14:00:00Z`, in whole seconds. Years past 9999 do not sort after earlier ones.
 pub fn iso(at: Tick) -> String {
     let seconds = at.as_micros() / 1_000_000;
     let (year, month, day) = date_of(seconds / 86_400);

@@ -14,6 +14,26 @@ use crate::Clock;
 use crate::cell_queue::Rank;
 
 /// The places of one caller in wait queues. Dropping it gives them up, and notifies the next.
+///
+/// # Examples
+///
+/// ```
+/// use tollgate_core::Tick;
+/// use tollgate_store::{Clock, Key, Priority, QueueKey, WAITERS_MAX, WaitQueues};
+///
+/// let (queues, clock) = (WaitQueues::default(), Clock::system());
+/// let key = QueueKey { namespace: "app".into(), bucket: Key::new(&["user-1"]), limit: "rpm".into() };
+/// let mut first = queues.guard(&clock, Priority::Normal, Tick::from_secs(10));
+/// let mut second = queues.guard(&clock, Priority::Normal, Tick::from_secs(11));
+/// for guard in [&mut first, &mut second] {
+///     guard.enqueue([key.clone()], WAITERS_MAX)?;
+/// }
+/// assert!(first.may_ask(&[key.clone()], WAITERS_MAX)?);
+/// assert!(!second.may_ask(&[key.clone()], WAITERS_MAX)?);
+/// drop(first);
+/// assert!(second.may_ask(&[key], WAITERS_MAX)?, "it is at the head now");
+/// # Ok::<(), tollgate_store::QueueFull>(())
+/// ```
 pub struct QueueGuard<'a> {
     queues: &'a WaitQueues,
     local: &'a Arc<LocalQueues>,
@@ -53,7 +73,7 @@ impl<'a> QueueGuard<'a> {
         self.places.iter().all(|place| place.is_listed)
     }
 
-    /// Joins queues, those aside that the caller is in. Returns whether there were any others.
+    /// Joins the queues that the caller is not in yet. Returns true if there were any.
     ///
     /// # Errors
     ///

@@ -1,10 +1,23 @@
-//! What a wait queue is for: one limit of one bucket.
+//! Keys of wait queues: one limit of one bucket.
 
 use tollgate_core::{Costs, Limits, Usage};
 
 use crate::{BucketRef, Key, Op, Step};
 
 /// A limit of a bucket. Callers that are short of it wait in a queue of its own.
+///
+/// # Examples
+///
+/// ```
+/// use tollgate_core::{Limit, Limits, demand};
+/// use tollgate_store::{Key, QueueKey};
+///
+/// let limits = Limits::new([Limit::per_minute("rpm", 10), Limit::per_minute("tpm", 1_000)])?;
+/// let (bucket, costs) = (Key::new(&["user-1"]), limits.costs(&demand! { tpm: 50 })?);
+/// let queues: Vec<QueueKey> = QueueKey::of_costs("app", &bucket, &limits, &costs).collect();
+/// assert_eq!((queues.len(), &*queues[0].limit), (1, "tpm"));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct QueueKey {
     /// The namespace of the bucket.
@@ -33,6 +46,21 @@ impl QueueKey {
 }
 
 /// A bucket whose limits have more room than before, so that callers that wait for them may pass.
+///
+/// # Examples
+///
+/// ```
+/// use tollgate_core::{Limit, Limits, demand};
+/// use tollgate_store::{BucketRef, Freed, Key, Op, Step};
+///
+/// let (key, limits) = (Key::new(&["user-1"]), Limits::new([Limit::per_minute("rpm", 10)])?);
+/// let costs = limits.costs(&demand! { rpm: 1 })?;
+/// let place = BucketRef { namespace: "app", key: &key, limits: &limits };
+/// let freed = Freed::by(&Step { place, op: Op::TopUp(&costs) }).expect("it adds credit");
+/// assert_eq!(freed.limits, Some(vec!["rpm".into()]));
+/// assert_eq!(Freed::by(&Step { place, op: Op::Take { costs: &costs, term: None } }), None);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Freed {
     /// The namespace of the bucket.
@@ -44,7 +72,7 @@ pub struct Freed {
 }
 
 impl Freed {
-    /// All limits of a bucket.
+    /// Returns all limits of a bucket.
     pub fn all(namespace: &str, bucket: &Key) -> Freed {
         Freed { namespace: namespace.into(), bucket: bucket.clone(), limits: None }
     }

@@ -37,6 +37,26 @@ use crate::cell_queue::Rank;
 use crate::{BucketRef, Clock, Key, PerProcess, Priority, Transaction, generation};
 
 /// The wait queues in front of the limits of one store.
+///
+/// # Examples
+///
+/// ```
+/// use tollgate_core::Tick;
+/// use tollgate_store::{Clock, Freed, Key, Priority, QueueKey, WAITERS_MAX, WaitQueues};
+///
+/// # tokio::runtime::Builder::new_current_thread().build()?.block_on(async {
+/// let (queues, bucket) = (WaitQueues::default(), Key::new(&["user-1"]));
+/// let mut waiter = queues.guard(&Clock::system(), Priority::Normal, Tick::from_secs(10));
+/// let key = QueueKey { namespace: "app".into(), bucket: bucket.clone(), limit: "rpm".into() };
+/// waiter.enqueue([key], WAITERS_MAX)?;
+/// assert!(queues.has_waiter("app", &bucket));
+/// // A store that gives back to a bucket notifies the head of each of its queues.
+/// queues.notify(&Freed::all("app", &bucket));
+/// waiter.notified(None).await;
+/// # Ok::<(), tollgate_store::QueueFull>(())
+/// # })?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 pub struct WaitQueues {
     tickets: AtomicU64,
     shared: Option<Arc<dyn SharedQueues>>,
@@ -44,14 +64,29 @@ pub struct WaitQueues {
 }
 
 /// Too many callers wait for one limit already.
+///
+/// # Examples
+///
+/// ```
+/// use tollgate_core::Tick;
+/// use tollgate_store::{Clock, Key, Priority, QueueFull, QueueKey, WaitQueues};
+///
+/// let (queues, clock) = (WaitQueues::default(), Clock::system());
+/// let key = QueueKey { namespace: "app".into(), bucket: Key::new(&["user-1"]), limit: "rpm".into() };
+/// let mut first = queues.guard(&clock, Priority::Normal, Tick::from_secs(10));
+/// first.enqueue([key.clone()], 1)?;
+/// let mut second = queues.guard(&clock, Priority::Normal, Tick::from_secs(11));
+/// assert_eq!(second.enqueue([key], 1), Err(QueueFull { waiting: 1, max: 1 }));
+/// # Ok::<(), QueueFull>(())
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "{waiting} callers wait for this limit already, and at most {max} may; slow down or raise waiters_max"
 )]
 pub struct QueueFull {
-    /// How many wait.
+    /// The number of callers that wait.
     pub waiting: usize,
-    /// How many may.
+    /// The number of callers that may.
     pub max: usize,
 }
 
@@ -119,7 +154,7 @@ impl WaitQueues {
         self.shared.as_ref()?.head(key)
     }
 
-    /// Returns whether a waiter is ahead of a newcomer of this priority, and if so when it polls again, if that is known.
+    /// Returns `Some` if a waiter is ahead of a newcomer of this priority, with the time at which it polls again, if known.
     pub fn ahead_of(&self, key: &QueueKey, priority: Priority, now: Tick) -> Option<Option<Tick>> {
         if self.is_empty() {
             return None;

@@ -36,12 +36,12 @@ pub struct Background<K> {
 }
 
 impl<K: Clone + Eq + Hash + Send + 'static> Background<K> {
-    /// Background work in `runtime`, where a call is retried for `retried_for` at most.
+    /// Returns background work in `runtime`, where a call is retried for `retried_for` at most.
     pub fn new(runtime: Handle, retried_for: Duration) -> Background<K> {
         Background { runtime, retried_for, pending: Arc::default() }
     }
 
-    /// The detached calls that have not been attempted yet.
+    /// Returns the detached calls that have not been attempted yet.
     pub fn pending(&self) -> &Arc<PendingCalls<K>> {
         &self.pending
     }
@@ -82,6 +82,10 @@ impl<K: Clone + Eq + Hash + Send + 'static> Background<K> {
     /// # Errors
     ///
     /// The store's, [`StoreError::Unavailable`] if it did not answer in all that time.
+    ///
+    /// # Cancel safety
+    ///
+    /// As of the attempts: the one that is in progress is dropped, and no other follows.
     pub async fn until_answered<T, F>(&self, attempt: impl FnMut() -> F) -> Result<T, StoreError>
     where
         F: Future<Output = Result<T, StoreError>>,

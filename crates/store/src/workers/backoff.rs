@@ -21,7 +21,7 @@ pub struct RetryPauses {
 }
 
 impl RetryPauses {
-    /// Pauses from `first` to `longest`.
+    /// Returns pauses from `first` to `longest`.
     pub const fn new(first: Duration, longest: Duration) -> RetryPauses {
         RetryPauses { first, longest }
     }

@@ -32,6 +32,27 @@ pub struct PendingCalls<K> {
 }
 
 /// A call that has not been attempted yet. Dropped after its first attempt.
+///
+/// # Examples
+///
+/// ```
+/// use std::sync::Arc;
+/// use tollgate_store::workers::{PendingCall, PendingCalls};
+///
+/// /// A call that counts as attempted once its first attempt is dropped.
+/// async fn attempt(pending: PendingCall<&str>) -> &'static str {
+///     let result = "sent";
+///     drop(pending);
+///     result
+/// }
+///
+/// # tokio::runtime::Builder::new_current_thread().build()?.block_on(async {
+/// let calls = Arc::new(PendingCalls::default());
+/// assert_eq!(attempt(calls.add(vec!["bucket"])).await, "sent");
+/// calls.none().await;
+/// # });
+/// # Ok::<(), std::io::Error>(())
+/// ```
 #[must_use = "the call counts as attempted once this is dropped"]
 pub struct PendingCall<K: Eq + Hash> {
     calls: Arc<PendingCalls<K>>,

@@ -58,8 +58,24 @@ impl Drop for Workers {
     }
 }
 
-/// A future that runs in the thread that polls it, with timers and connections of the runtime. See [`Workers`] for an
-/// example.
+/// A future that runs in the thread that polls it, with timers and connections of the runtime.
+///
+/// # Examples
+///
+/// ```
+/// use std::time::Duration;
+/// use tollgate_store::Reply;
+/// use tollgate_store::workers::{Within, Workers};
+///
+/// let workers = Workers::start("example")?;
+/// // The timer is that of the runtime, and the future runs in this thread.
+/// let call = Within::new(workers.handle().clone(), async {
+///     tokio::time::sleep(Duration::from_millis(1)).await;
+///     std::thread::current().id()
+/// });
+/// assert_eq!(Reply::later(call).wait(), std::thread::current().id());
+/// # Ok::<(), std::io::Error>(())
+/// ```
 pub struct Within<F> {
     handle: Handle,
     future: Option<Pin<Box<F>>>,

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use loom::thread;
-use tollgate_core::{Costs, Limit, Limits, demand};
+use tollgate_core::{Costs, Limit, Limits, Span, demand};
 use tollgate_store::records::{Item, ItemKey, Records, Write};
 use tollgate_store::usage::{Caller, Window, iso, usage_key};
 use tollgate_store::{
@@ -124,5 +124,23 @@ fn a_call_with_writes_and_the_writing_down_of_usage_never_wait_for_each_other() 
         assert!(matches!(shop.memory.apply_with(&call, &writes).wait(), Ok(TxnOutcome::Done(_))));
         thread.join().unwrap();
         assert_eq!(shop.used(), 2);
+    });
+}
+
+#[test]
+fn a_call_with_writes_and_a_count_that_turns_the_hour_never_wait_for_each_other() {
+    check(|| {
+        let shop = Shop::new(Limit::per_day("calls", 10));
+        shop.take();
+        let (pin, limits) = (shop.memory.pin(&shop.place()).unwrap(), shop.limits.clone());
+        let one = shop.one.clone();
+        let next_hour = START + Span::from_secs(3_600);
+        let thread = thread::spawn(move || pin.count_take(next_hour, &limits, Caller::Own, one.amounts()));
+        let steps = [Step { place: shop.place(), op: Op::Take { costs: &shop.one, term: None } }];
+        let call = Transaction { id: None, steps: &steps, metered: true };
+        let writes = [Write::Put(Item::new(ItemKey::new("shop/A", "1")), vec![])];
+        assert!(matches!(shop.memory.apply_with(&call, &writes).wait(), Ok(TxnOutcome::Done(_))));
+        thread.join().unwrap();
+        assert_eq!(shop.used(), 2, "what was counted in the first hour is not counted in the second");
     });
 }

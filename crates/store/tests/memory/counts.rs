@@ -71,7 +71,7 @@ fn eight_threads_that_wait_for_their_turn_never_have_more_than_there_is() {
             let granted = cell.acquire(&clock, WaitRequest::of(one.clone())).wait().unwrap();
             assert!(inside.fetch_add(1, Ordering::SeqCst) < SLOTS);
             inside.fetch_sub(1, Ordering::SeqCst);
-            let usage = Usage { at: granted.at, reserved: &one, used: &[0], holder: None };
+            let usage = Usage { at: granted.taken.at, reserved: &one, used: &[0], holder: None };
             cell.settle(&clock, &limits, &usage);
         }
     });

@@ -172,6 +172,30 @@ fn a_refund_to_a_bucket_that_was_dropped_because_it_was_full_is_counted() {
 }
 
 #[test]
+fn a_counted_bucket_makes_room_in_a_full_namespace_and_its_count_is_written_down() {
+    let hands = ManualClock::at(Tick::from_secs(1_772_323_200));
+    let memory = Memory::builder().clock(hands.clock()).keys_max(1).build();
+    let limits = limits([Limit::per_second("tpm", 10)]);
+    let (one, start) = (each(&limits, 1), hands.now());
+    let take = |entity: &str| {
+        let key = Key::new(&[entity, "api"]);
+        let place = BucketRef { namespace: "test", key: &key, limits: &limits };
+        let steps = [Step { place, op: Op::Take { costs: &one, term: None } }];
+        memory.apply(&Transaction { id: None, steps: &steps, metered: true }).wait()
+    };
+    take("first").unwrap();
+    assert!(take("second").is_err(), "the first is in use");
+    hands.advance(Span::from_secs(1));
+    take("second").unwrap();
+    assert_eq!(memory.namespace("test").len(), 1);
+    let written = |entity: &str| {
+        let key = usage_key("test", entity, "api", Window::Hour, &iso(start));
+        memory.get_many(&[key]).wait().unwrap()[0].as_ref().and_then(|item| item.int("tpm"))
+    };
+    assert_eq!((written("first"), written("second")), (Some(1), None));
+}
+
+#[test]
 fn counts_of_earlier_hours_are_written_down_as_others_come_in() {
     let (hands, memory) = memory();
     let limits = limits([Limit::per_day("tpm", 100)]);

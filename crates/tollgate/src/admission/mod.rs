@@ -248,9 +248,7 @@ impl<P> AdmittedPlan<P> {
     pub(crate) fn warnings<'t>(&self, takes: &[Takes<'t>]) -> Vec<&'t Limit> {
         let of_step = |(takes, outcome): (&Takes<'t>, &StepOutcome)| {
             let StepOutcome::Taken(taken) = outcome else { return Vec::new() };
-            // A cooldown may stand behind the last bit, and never warns.
-            let limits = takes.limits.iter().enumerate().filter(|(_, limit)| !limit.is_cooldown());
-            limits.filter(|(index, _)| taken.warnings >> index & 1 == 1).map(|(_, limit)| limit).collect()
+            takes.limits.warned(taken.warnings).collect()
         };
         takes.iter().zip(&self.outcomes).flat_map(of_step).collect()
     }

@@ -2,11 +2,12 @@
 
 use std::time::Duration;
 
-use tollgate_core::{Costs, Limits, Tick};
+use tollgate_core::{Costs, Limits, Name, Tick};
 use tollgate_store::{LeaseTerm, Reply, StepOutcome, StoreError};
 
-use super::{Cold, ColdState, Flag32, HeldLease, Lease};
+use super::{Cold, ColdState, HeldLease, Lease};
 use crate::admission::Takes;
+use crate::process_flag::ProcessFlag;
 use crate::reservation::{Origin, Reservation, ReservedTake};
 use crate::set::{Backing, InForce, StoredBacking};
 use crate::{Event, LeaseError, LimitSet};
@@ -104,11 +105,16 @@ impl Settlement {
 
 impl<'a> Lease<'a> {
     /// Makes a lease on a set in a store.
-    pub(crate) fn stored(set: &'a LimitSet, waited: Option<Duration>, grant: Grant) -> Lease<'a> {
+    pub(crate) fn stored(
+        set: &'a LimitSet,
+        waited: Option<Duration>,
+        warnings: Vec<Name>,
+        grant: Grant,
+    ) -> Lease<'a> {
         let mut extra = ColdState::boxed(None, None, waited);
-        extra.grant = Some(grant);
+        (extra.grant, extra.warnings) = (Some(grant), warnings);
         let (at, taken) = (Tick::ZERO, Default::default());
-        let ends_on_drop = Flag32::of_this_process(true);
+        let ends_on_drop = ProcessFlag::of_this_process(true);
         Lease { set: HeldLease::Borrowed(set), at, taken, extra: Cold(Some(extra)), ends_on_drop }
     }
 

@@ -10,13 +10,14 @@ use std::num::NonZeroU64;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use tollgate_core::{AsDemand, Costs, Demand, Kind, Limit, Limits, Packed, Span, Tick};
-use tollgate_store::{Reply, StoreError, generation};
+use tollgate_core::{AsDemand, Costs, Demand, Kind, Limit, Limits, Name, Packed, Span, Tick};
+use tollgate_store::{Reply, StoreError, Taken};
 
 pub(crate) use grant::Grant;
 use report::UsageReport;
 
 use crate::heartbeat::all_alive;
+use crate::process_flag::ProcessFlag;
 use crate::set::Backing;
 use crate::{AcquireError, Attempt, LeaseError, LimitSet};
 
@@ -70,13 +71,8 @@ pub struct Lease<'a> {
     taken: Packed,
     extra: Cold,
     /// Whether dropping it has anything to end.
-    ends_on_drop: Flag32,
+    ends_on_drop: ProcessFlag,
 }
-
-/// A flag, and the process that took the lease. It fills its place in a lease: with padding between its fields the lease would
-/// be moved in many small pieces (bench row `core/try_acquire-1-limit`).
-#[derive(Clone, Copy, Default)]
-struct Flag32(u32);
 
 /// State that few leases have, in a box: moving a larger lease would cost more than taking it.
 #[derive(Default)]
@@ -95,6 +91,8 @@ struct ColdState {
     reported_expired: AtomicBool,
     /// The grant of the store, if the set is in one and the lease has not ended.
     grant: Option<Grant>,
+    /// The shadow limits that would have denied the call, and the soft limits that it passed.
+    warnings: Vec<Name>,
     /// Parts taken later, by [`Lease::consume`].
     consumed: Vec<Lease<'static>>,
 }
@@ -102,29 +100,6 @@ struct ColdState {
 enum HeldLease<'a> {
     Borrowed(&'a LimitSet),
     Owned(LimitSet),
-}
-
-impl Flag32 {
-    /// Makes the flag of a lease that this process takes.
-    #[inline(always)]
-    fn of_this_process(yes: bool) -> Flag32 {
-        Flag32(generation() << 1 | u32::from(yes))
-    }
-
-    #[inline(always)]
-    fn is(self) -> bool {
-        self.0 & 1 != 0
-    }
-
-    #[inline(always)]
-    fn set(&mut self, yes: bool) {
-        self.0 = self.0 & !1 | u32::from(yes);
-    }
-
-    #[inline(always)]
-    fn is_of_this_process(self) -> bool {
-        self.0 >> 1 == generation()
-    }
 }
 
 impl Drop for Cold {
@@ -159,28 +134,35 @@ impl ColdState {
     }
 }
 
+/// Returns the names of these limits.
+pub(crate) fn names_of<'l>(limits: impl IntoIterator<Item = &'l Limit>) -> Vec<Name> {
+    limits.into_iter().map(|limit| limit.name().clone()).collect()
+}
+
 impl<'a> Lease<'a> {
     /// Makes an ordinary lease: the caller did not wait for it, and nothing of it expires.
     #[inline(always)]
     pub(crate) fn bare(set: &'a LimitSet, at: Tick, taken: Packed) -> Lease<'a> {
-        let ends_on_drop = Flag32::of_this_process(set.ends_leases());
+        let ends_on_drop = ProcessFlag::of_this_process(set.ends_leases());
         Lease { set: HeldLease::Borrowed(set), at, taken, extra: Cold(None), ends_on_drop }
     }
 
     pub(crate) fn new(
         set: &'a LimitSet,
-        at: Tick,
+        Taken { at, warnings }: Taken,
         costs: &Costs,
         holder: Option<NonZeroU64>,
         waited: Option<Duration>,
     ) -> Lease<'a> {
         let packed = costs.pack();
-        let extra = if packed.is_none() || holder.is_some() || waited.is_some() {
-            Some(ColdState::boxed(packed.is_none().then_some(costs), holder, waited))
+        let extra = if packed.is_none() || holder.is_some() || waited.is_some() || warnings != 0 {
+            let mut extra = ColdState::boxed(packed.is_none().then_some(costs), holder, waited);
+            extra.warnings = names_of(set.names().warned(warnings));
+            Some(extra)
         } else {
             None
         };
-        let ends_on_drop = Flag32::of_this_process(extra.is_some() || set.ends_leases());
+        let ends_on_drop = ProcessFlag::of_this_process(extra.is_some() || set.ends_leases());
         Lease {
             set: HeldLease::Borrowed(set),
             at,
@@ -276,6 +258,11 @@ impl<'a> Lease<'a> {
         self.extra.0.as_ref()?.waited.map(Span::to_duration)
     }
 
+    /// Returns the limits in shadow mode that would have denied the call, and the soft limits that it passed.
+    pub fn warnings(&self) -> &[Name] {
+        self.extra.0.as_ref().map_or(&[], |extra| &extra.warnings)
+    }
+
     /// Returns what was taken of the limit with this name, by [`consume`](Lease::consume) as well; `None` if nothing was.
     pub fn reserved(&self, limit: &str) -> Option<u64> {
         let consumed = self.consumed();
@@ -317,7 +304,7 @@ impl<'a> Lease<'a> {
             at: self.at,
             taken: self.taken,
             extra: std::mem::take(&mut self.extra),
-            ends_on_drop: std::mem::take(&mut self.ends_on_drop),
+            ends_on_drop: self.ends_on_drop.take(),
         }
     }
 

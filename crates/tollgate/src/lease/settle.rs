@@ -28,7 +28,10 @@ impl Lease<'_> {
             return self.settle_with_extra(&usage);
         }
         let wrong = self.settle_bare(&usage);
-        self.leave();
+        // Tested in place: moving the lease right after a field was written would stall (see `ProcessFlag`).
+        if self.has_nothing_to_drop() {
+            std::mem::forget(self);
+        }
         match wrong {
             None => Reply::ready(Ok(())),
             Some(error) => Reply::ready(Err(*error)),
@@ -46,12 +49,10 @@ impl Lease<'_> {
         wrong
     }
 
-    /// Drops a lease that has ended. One that is borrowed and has no cold state has nothing left to drop.
+    /// Returns whether dropping the lease does nothing: it is borrowed, has no cold state and has ended.
     #[inline(always)]
-    fn leave(self) {
-        if matches!(self.set, HeldLease::Borrowed(_)) && self.extra.0.is_none() && !self.ends_on_drop.is() {
-            std::mem::forget(self);
-        }
+    fn has_nothing_to_drop(&self) -> bool {
+        matches!(self.set, HeldLease::Borrowed(_)) && self.extra.0.is_none() && !self.ends_on_drop.is()
     }
 
     #[cold]

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use tollgate_catalog::ChainLink;
 use tollgate_core::{AsDemand, Costs, Limits, Name};
-use tollgate_store::{LeaseTerm, Priority, Reply, StepOutcome, StoreError, generation};
+use tollgate_store::{LeaseTerm, Priority, Reply, StepOutcome, StoreError};
 
 use super::pinned::PinnedTake;
 use super::plan::{LimiterRequest, MoreOf, PlannedTake, chain_status};
@@ -18,6 +18,7 @@ use super::{Limiter, LimiterError, LimiterShared};
 use crate::LeaseError;
 use crate::admission::{AdmittedPlan, Decision, WaitPolicy, admit};
 use crate::heartbeat::all_alive;
+use crate::process_flag::ProcessFlag;
 use crate::reservation::{Origin, Reservation, ReservedTake};
 
 /// What an admitted caller holds, until it is settled, committed, cancelled or dropped. Whatever happens, it counts once.
@@ -44,9 +45,8 @@ pub struct LimiterLease<'a> {
     limiter: LeaseSource<'a>,
     pub(super) grant: LimiterGrant,
     pub(super) extra: Option<Box<LeaseExtra>>,
-    pub(super) is_open: bool,
-    /// The process that took it.
-    process: u32,
+    /// Whether it has not ended.
+    pub(super) open: ProcessFlag,
 }
 
 enum LeaseSource<'a> {
@@ -188,8 +188,7 @@ impl<'a> LimiterLease<'a> {
             limiter: LeaseSource::Borrowed(limiter),
             grant,
             extra: None,
-            is_open: true,
-            process: generation(),
+            open: ProcessFlag::of_this_process(true),
         }
     }
 
@@ -205,20 +204,19 @@ impl<'a> LimiterLease<'a> {
             limiter: LeaseSource::Borrowed(limiter),
             grant,
             extra,
-            is_open: true,
-            process: generation(),
+            open: ProcessFlag::of_this_process(true),
         }
     }
 
     pub(super) fn nothing(limiter: &'a Limiter) -> LimiterLease<'a> {
         let (limiter, grant) = (LeaseSource::Borrowed(limiter), LimiterGrant::Nothing);
-        LimiterLease { limiter, grant, extra: None, is_open: true, process: generation() }
+        LimiterLease { limiter, grant, extra: None, open: ProcessFlag::of_this_process(true) }
     }
 
     /// Returns whether this process took it. In a process forked since, the lease is a copy that does nothing.
     #[inline]
     pub(super) fn is_of_this_process(&self) -> bool {
-        self.process == generation()
+        self.open.is_of_this_process()
     }
 
     /// Returns the limiter that it was taken from.
@@ -237,7 +235,7 @@ impl<'a> LimiterLease<'a> {
 
     /// Closes the lease: dropping it gives nothing back.
     pub(super) fn close(&mut self) {
-        self.is_open = false;
+        self.open.set(false);
     }
 
     /// Returns the lease without the borrow, to be sent to another thread or task.
@@ -246,8 +244,7 @@ impl<'a> LimiterLease<'a> {
             limiter: LeaseSource::Owned(self.limiter().clone()),
             grant: std::mem::replace(&mut self.grant, LimiterGrant::Nothing),
             extra: self.extra.take(),
-            is_open: std::mem::take(&mut self.is_open),
-            process: self.process,
+            open: self.open.take(),
         }
     }
 

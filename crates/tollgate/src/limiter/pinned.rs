@@ -17,6 +17,28 @@ pub(super) struct PinnedTake {
     taken: Packed,
 }
 
+/// What was used of one bucket in this process, and whether that differs from what was taken. It is noted with each amount:
+/// comparing the amounts in one go, right after they were written one by one, would stall (see
+/// [`ProcessFlag`](crate::process_flag)).
+struct PinnedUse {
+    used: [u64; 4],
+    differs: bool,
+}
+
+impl PinnedUse {
+    /// As it was taken.
+    #[inline]
+    fn of(take: &PinnedTake) -> PinnedUse {
+        PinnedUse { used: take.taken.amounts(), differs: false }
+    }
+
+    #[inline]
+    fn set(&mut self, take: &PinnedTake, index: usize, amount: u64) {
+        self.used[index] = amount;
+        self.differs |= amount != take.taken.amount(index);
+    }
+}
+
 impl PinnedTake {
     /// Returns the costs in these limits, of the bucket at this link of the chain.
     pub(super) fn costs(&self, limits: &Limits, link: usize) -> Costs {
@@ -69,9 +91,9 @@ impl LimiterShared {
         demand: &impl AsDemand,
     ) -> Option<PinnedTake> {
         let limits = &route.chain.links[0].limits;
-        let (costs, taken) = self.costs_at(limits, 0, demand)?;
-        let at = pin.cell.take_plain_under(now, limits, &costs)?;
-        pin.count_take(at, limits, Caller::Own, &costs.amounts()[..limits.len()]);
+        let mut costs = SmallCosts::default();
+        let taken = self.resolve_at(limits, 0, demand, &mut costs)?;
+        let at = pin.take_plain(now, limits, Caller::Own, &costs)?;
         Some(PinnedTake { at, taken })
     }
 
@@ -80,36 +102,40 @@ impl LimiterShared {
     fn take_chain(&self, route: &Route, now: Tick, demand: &impl AsDemand) -> Option<Box<[PinnedTake]>> {
         let LocalBuckets { pins, cells } = route.pins.as_ref()?;
         let (cells, links) = (cells.as_ref()?, &route.chain.links);
-        let mut steps =
-            [PlainStep { limits: &links[0].limits, costs: SmallCosts::default(), at: now }; PLAIN_CHAIN_MAX];
+        let mut steps = [PlainStep::of(&links[0].limits, Caller::Own); PLAIN_CHAIN_MAX];
         let mut taken = [Packed::default(); PLAIN_CHAIN_MAX];
         let (steps, taken) = (steps.get_mut(..links.len())?, &mut taken[..links.len()]);
         for (index, (step, link)) in steps.iter_mut().zip(links.iter()).enumerate() {
-            step.limits = &link.limits;
-            (step.costs, taken[index]) = self.costs_at(&link.limits, index, demand)?;
+            (step.limits, step.caller) = (&link.limits, caller_at(index));
+            taken[index] = self.resolve_at(&link.limits, index, demand, &mut step.costs)?;
         }
         if !cells.take_plain(now, steps) {
             return None;
         }
-        for (index, (step, pin)) in steps.iter().zip(pins).enumerate() {
-            let amounts = &step.costs.amounts()[..step.limits.len()];
-            pin.count_take(step.at, step.limits, caller_at(index), amounts);
+        for (step, pin) in steps.iter().zip(pins).filter(|(step, _)| !step.is_counted) {
+            pin.count_take(step.at, step.limits, step.caller, &step.costs.amounts()[..step.limits.len()]);
         }
         Some(steps.iter().zip(taken).map(|(step, taken)| PinnedTake { at: step.at, taken: *taken }).collect())
     }
 
-    /// Returns what the demand takes at this link, plain and packed; `None` if it cannot be taken on the fast path.
+    /// Adds what the demand takes at this link to `costs`, which are empty, and returns it packed; `None` if it cannot be taken on
+    /// the fast path. The costs are written in place: copying them at once would stall (see [`ProcessFlag`](crate::process_flag)).
     #[inline]
-    fn costs_at(&self, limits: &Limits, link: usize, demand: &impl AsDemand) -> Option<(SmallCosts, Packed)> {
+    fn resolve_at(
+        &self,
+        limits: &Limits,
+        link: usize,
+        demand: &impl AsDemand,
+        costs: &mut SmallCosts,
+    ) -> Option<Packed> {
         let expires = limits.have_resources() && self.settings.lease_ttl.is_some();
         if limits.len() > SmallCosts::LIMITS || expires {
             return None;
         }
-        let mut costs = SmallCosts::default();
         // A parent limits what it has limits for; a name that the entity itself has no limit for is an error.
         let unknown = |name: &str| if link == 0 { Err(limits.unknown(name)) } else { Ok(()) };
-        limits.resolve_into(&mut costs, demand, unknown).ok()?;
-        Some((costs, costs.pack()?))
+        limits.resolve_into(costs, demand, unknown).ok()?;
+        costs.pack()
     }
 
     /// Settles one bucket in this process with what was used of it, which is no more than was taken.
@@ -120,19 +146,18 @@ impl LimiterShared {
         link: usize,
         pin: &LocalBucket,
         take: &PinnedTake,
-        used: &[u64; 4],
+        now: Tick,
+        PinnedUse { used, differs }: &PinnedUse,
     ) {
         let limits = &route.chain.links[link].limits;
-        let differs = *used != take.taken.amounts();
         if !differs && !limits.have_resources() {
             return;
         }
-        let is_settled = pin.cell.settle_packed(limits, &take.taken, used);
-        if differs {
-            let (reserved, limits_len) = (take.taken.amounts(), limits.len());
-            let (reserved, used) = (&reserved[..limits_len], &used[..limits_len]);
-            pin.count_settlement(self.clock.now(), limits, caller_at(link), reserved, used);
-        }
+        let is_settled = if *differs {
+            pin.settle_packed(now, limits, caller_at(link), &take.taken, used)
+        } else {
+            pin.cell.settle_packed(limits, &take.taken, used)
+        };
         if !is_settled || !self.store.backend.wait_queues().is_empty() {
             self.settle_uncommon(route, link, pin, take, used, is_settled);
         }
@@ -154,6 +179,7 @@ impl LimiterShared {
         let usage = Usage { at: take.at, reserved: &reserved, used: &used[..limits.len()], holder: None };
         if !is_settled {
             pin.cell.settle(&self.clock, limits, &usage);
+            pin.count_settlement(self.clock.now(), limits, caller_at(link), reserved.amounts(), usage.used);
         }
         let bucket = BucketRef { namespace: &self.store.namespace, key: pin.key(), limits };
         self.store.backend.wait_queues().notify_settled(&bucket, &usage);
@@ -172,20 +198,21 @@ impl LimiterLease<'_> {
         if usage.bad_amount().is_some() || shared.reporter.is_watched() {
             return false;
         }
-        let mut used = first.taken.amounts();
+        let mut used = PinnedUse::of(first);
         for (name, amount) in (0..usage.len()).map(|index| usage.part(index)) {
             let Some(index) = limits.index_of(name).filter(|index| amount <= first.taken.amount(*index))
             else {
                 return false;
             };
-            used[index] = amount;
+            used.set(first, index, amount);
         }
-        shared.settle_pinned(route, 0, &pins.pins[0], first, &used);
+        let now = shared.clock.now();
+        shared.settle_pinned(route, 0, &pins.pins[0], first, now, &used);
         for (link, (take, pin)) in takes.iter().zip(&pins.pins).enumerate().skip(1) {
             let used = used_by_parent(usage, limits, first, &links[link].limits, take);
-            shared.settle_pinned(route, link, pin, take, &used);
+            shared.settle_pinned(route, link, pin, take, now, &used);
         }
-        self.is_open = false;
+        self.open.set(false);
         true
     }
 
@@ -196,9 +223,14 @@ impl LimiterLease<'_> {
         if self.extra.is_some() || self.shared().reporter.is_watched() {
             return false;
         }
+        // What ends as it was taken is not counted again, so the time does not matter.
+        let now = if ending == LeaseEnd::Cancel { self.shared().clock.now() } else { Tick::ZERO };
         for (link, (take, pin)) in takes.iter().zip(&pins.pins).enumerate() {
-            let used = if ending == LeaseEnd::Cancel { [0; 4] } else { take.taken.amounts() };
-            self.shared().settle_pinned(route, link, pin, take, &used);
+            let used = match ending {
+                LeaseEnd::Commit => PinnedUse::of(take),
+                LeaseEnd::Cancel => PinnedUse { used: [0; 4], differs: true },
+            };
+            self.shared().settle_pinned(route, link, pin, take, now, &used);
         }
         true
     }
@@ -217,12 +249,13 @@ fn used_by_parent(
     own_take: &PinnedTake,
     limits: &Limits,
     take: &PinnedTake,
-) -> [u64; 4] {
-    let mut used = take.taken.amounts();
+) -> PinnedUse {
+    let mut used = PinnedUse::of(take);
     for (name, amount) in (0..usage.len()).map(|index| usage.part(index)) {
         let reserved = own.index_of(name).map_or(amount, |index| own_take.taken.amount(index));
         if let Some(index) = limits.index_of(name) {
-            used[index] = used[index].saturating_sub(reserved.saturating_sub(amount));
+            let less = reserved.saturating_sub(amount);
+            used.set(take, index, used.used[index].saturating_sub(less));
         }
     }
     used

@@ -11,6 +11,7 @@ use super::route::Route;
 use super::ticket::detached_term;
 use super::{ChainStatus, Limiter, LimiterError, LimiterShared};
 use crate::admission::{AdmittedPlan, Decision, DeniedPlan, Planner, Takes, WaitPolicy, admit, behind};
+use crate::lease::names_of;
 
 /// Plans a request to a limiter: the buckets of the entity and its parents, for each resource.
 pub(super) struct LimiterPlanner<'a> {
@@ -93,7 +94,7 @@ impl Limiter {
         let takes = planner.takes(&admitted.plan);
         let warnings = admitted.warnings(&takes);
         admitted.report(&self.0.reporter, &warnings);
-        let warnings = warnings.into_iter().map(|limit| limit.name().clone()).collect();
+        let warnings = names_of(warnings);
         self.0.pin_route(planner.request, &admitted.plan);
         let AdmittedPlan { plan, outcomes, term, waited, .. } = admitted;
         let stored = StoredGrant::new(&self.0, planner.request, &plan, &outcomes, term, warnings);

@@ -192,7 +192,7 @@ impl LimiterLease<'_> {
     /// Drops a copy in a forked process, with nothing ended.
     #[cold]
     fn drop_copy(mut self) -> Reply<'static, Result<(), LeaseError>> {
-        self.is_open = false;
+        self.open.set(false);
         Reply::ready(Ok(()))
     }
 
@@ -200,7 +200,7 @@ impl LimiterLease<'_> {
         if !self.is_of_this_process() {
             return self.drop_copy();
         }
-        self.is_open = false;
+        self.open.set(false);
         self.stop_beating();
         if self.end_pinned(ending) || self.end_local(ending) {
             return Reply::ready(Ok(()));
@@ -283,7 +283,7 @@ impl LimiterLease<'_> {
 
     /// Cancels the lease without waiting: the store is called in the background.
     pub(crate) fn cancel_detached(&mut self) {
-        if std::mem::take(&mut self.is_open) && self.is_of_this_process() {
+        if self.open.take().is() && self.is_of_this_process() {
             self.end_detached(LeaseEnd::Cancel);
         }
     }
@@ -308,8 +308,8 @@ impl LimiterLease<'_> {
 impl Drop for LimiterLease<'_> {
     #[inline]
     fn drop(&mut self) {
-        if self.is_open {
-            self.is_open = false;
+        if self.open.is() {
+            self.open.set(false);
             self.end_on_drop();
         }
     }

@@ -171,7 +171,7 @@ impl<'a> LimiterLease<'a> {
     /// [`LeaseError::Store`] if it could not be written down, or if it is not known who ended it.
     pub fn end_once(mut self, ending: LeaseEnd) -> Reply<'static, Result<TicketEnd, LeaseError>> {
         if !self.is_of_this_process() {
-            self.is_open = false;
+            self.open.set(false);
             return Reply::ready(Ok(TicketEnd::Before));
         }
         let Some(ticket) = self.as_stored().and_then(|stored| stored.ticket) else {

@@ -185,14 +185,15 @@ fn admit(
 ) -> Result<Lease<'_>, AcquireError> {
     let reporter = &set.0.reporter;
     match granted {
-        Ok(Granted { at, costs, waited, limited_by }) => {
-            let lease = Lease::new(set, at, &costs, holder, waited);
+        Ok(Granted { taken, costs, waited, limited_by }) => {
+            let lease = Lease::new(set, taken, &costs, holder, waited);
             if let Some(duration) = waited {
                 reporter.report(&Event::Waited { limit: limited_by.as_ref(), duration });
             }
             if reporter.is_watched() {
                 reporter.report(&Event::Allowed);
             }
+            set.report_warnings(taken);
             Ok(lease)
         }
         Err(error) => {

@@ -16,7 +16,7 @@ use tollgate_core::{
     AsDemand, Costs, Demand, DemandError, Denial, Limit, LimitError, Limits, LimitsError, Packed, Ready,
     SmallCosts, Span, Status, Tick, UNBOUNDED,
 };
-use tollgate_store::{BucketCell, Clock, Key, LeaseTerm, Priority, Reach, Reply, StoreError};
+use tollgate_store::{BucketCell, Clock, Key, LeaseTerm, Priority, Reach, Reply, StoreError, Taken};
 
 use crate::admission::WaitPolicy;
 use crate::observe::Reporter;
@@ -182,7 +182,7 @@ impl LimitSet {
         };
         let holder = self.next_holder();
         match cell.try_take(&self.0.clock, &costs, self.term(holder), priority) {
-            Ok(at) => Ok(Attempt::Admitted(self.admit(at, &costs, holder))),
+            Ok(taken) => Ok(Attempt::Admitted(self.admit(taken, &costs, holder))),
             Err(denial) => self.denied(cell, &costs, denial),
         }
     }
@@ -232,7 +232,10 @@ impl LimitSet {
         Ok(match outcome {
             FastPath::Skipped => Err(self.costs_of(demand)?),
             FastPath::Denied(costs) => Err(costs.to_costs(limits)),
-            FastPath::Taken(at, costs) => Ok(self.admit(at, &costs.to_costs(limits), None)),
+            // Limits that may warn are not on the fast path.
+            FastPath::Taken(at, costs) => {
+                Ok(self.admit(Taken { at, warnings: 0 }, &costs.to_costs(limits), None))
+            }
         })
     }
 
@@ -243,10 +246,15 @@ impl LimitSet {
 
     /// Reports the lease and returns it. It is made first: should the observer panic, it is dropped, and frees its resources.
     #[cold]
-    fn admit(&self, at: Tick, costs: &Costs, holder: Option<NonZeroU64>) -> Lease<'_> {
-        let lease = Lease::new(self, at, costs, holder, None);
+    fn admit(&self, taken: Taken, costs: &Costs, holder: Option<NonZeroU64>) -> Lease<'_> {
+        let lease = Lease::new(self, taken, costs, holder, None);
         self.0.reporter.report_if_watched(&Event::Allowed);
+        self.report_warnings(taken);
         lease
+    }
+
+    fn report_warnings(&self, taken: Taken) {
+        self.names().warned(taken.warnings).for_each(|limit| self.0.reporter.report_warning(limit));
     }
 
     #[cold]

@@ -46,9 +46,9 @@ impl RecordTable {
         LockedRecords { rows, revision: &self.revision }
     }
 
-    /// Makes writes of usage, which do not invalidate caches.
-    pub(crate) fn write_usage(&self, writes: &[Write]) {
-        self.rows().lock().make(writes);
+    /// Locks the records to write usage.
+    pub(crate) fn lock_for_usage(&self) -> LockedRecords<'_> {
+        LockedRecords { rows: self.rows().lock(), revision: &self.revision }
     }
 
     /// Writes records of a namespace, unless it is closed by then: a purge finds what is written before the namespace
@@ -77,6 +77,11 @@ impl LockedRecords<'_> {
         self.rows.failing(writes).map_or(Ok(()), |index| Err(RecordsError::Failed(index)))
     }
 
+    /// Makes writes of usage, which do not invalidate caches.
+    pub(crate) fn make_usage(&mut self, writes: &[Write]) {
+        self.rows.make(writes);
+    }
+
     /// Makes writes that were tested under the same lock.
     pub(crate) fn make(&mut self, writes: &[Write]) {
         self.rows.make(writes);
@@ -94,16 +99,18 @@ impl Memory {
         Ok(())
     }
 
-    /// Returns the records of usage at these keys, each with what its tally has counted.
+    /// Returns the records of usage at these keys, each with what its cell has counted.
     pub(super) fn usage_records(&self, keys: &[ItemKey]) -> Vec<Option<Item>> {
-        let read = |key: &ItemKey| self.records.lock(self.clock.now()).get(key);
         let record = |key: &ItemKey| {
-            let tally = bucket_of_usage(key).and_then(|(namespace, entity, resource)| {
-                self.namespace(namespace).find_tally(&Key::new(&[entity, resource]))
+            let cell = bucket_of_usage(key).and_then(|(namespace, entity, resource)| {
+                self.namespace(namespace).find(&Key::new(&[entity, resource]))
             });
-            match tally {
-                Some(tally) => tally.added_to(key, &self.usage_retention, || read(key)),
-                None => read(key),
+            // Both are locked, because sums move to the records under both locks.
+            let records = self.records.lock(self.clock.now());
+            let there = records.get(key);
+            match cell.as_ref().map(|cell| cell.lock()).as_ref().and_then(|inner| inner.usage.as_ref()) {
+                Some(sums) => sums.added_to(key, there, &self.usage_retention),
+                None => there,
             }
         };
         keys.iter().map(record).collect()

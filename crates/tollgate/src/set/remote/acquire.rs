@@ -5,7 +5,7 @@ use tollgate_store::{LeaseTerm, StoreError};
 
 use super::{InForce, StoredBacking};
 use crate::admission::{AdmittedPlan, Decision, DeniedPlan, Planner, Takes, WaitPolicy, admit};
-use crate::lease::Grant;
+use crate::lease::{Grant, names_of};
 use crate::set::LimitSet;
 use crate::{AcquireError, Attempt, Event, Lease};
 
@@ -91,10 +91,13 @@ impl LimitSet {
         planner: &SetPlanner<'a, '_>,
         admitted: AdmittedPlan<SetPlan>,
     ) -> Lease<'a> {
-        admitted.report(self.reporter(), &admitted.warnings(&planner.takes(&admitted.plan)));
+        let takes = planner.takes(&admitted.plan);
+        let warnings = admitted.warnings(&takes);
+        admitted.report(self.reporter(), &warnings);
+        let warnings = names_of(warnings);
         let AdmittedPlan { plan: SetPlan { in_force, costs }, outcomes, term, waited, .. } = admitted;
         let grant = Grant::new(self, planner.remote, &in_force, &costs, outcomes.first(), term);
-        Lease::stored(self, waited, grant)
+        Lease::stored(self, waited, warnings, grant)
     }
 
     fn deny_stored<'a>(&'a self, denied: DeniedPlan<SetPlan>) -> Result<Attempt<Lease<'a>>, AcquireError> {

@@ -21,7 +21,7 @@ impl LimitSet {
                 let in_force = remote.in_force();
                 // A demand that is not valid is an error, also while the store is unavailable.
                 remote.costs(&in_force, wanted, |name| self.skip_unknown(name))?;
-                Lease::stored(self, None, Grant::nothing(remote, &in_force))
+                Lease::stored(self, None, Vec::new(), Grant::nothing(remote, &in_force))
             }
             OnUnavailable::Local => match self.take_local_share(remote, wanted)? {
                 Some(lease) => lease,
@@ -50,6 +50,6 @@ impl LimitSet {
             .apply(&Transaction { id: None, steps: &steps, metered: false })
             .wait();
         let Ok(TxnOutcome::Done(done)) = taken else { return Ok(None) };
-        Ok(Some(Lease::stored(self, None, Grant::local(remote, &in_force, &costs, done.first()))))
+        Ok(Some(Lease::stored(self, None, Vec::new(), Grant::local(remote, &in_force, &costs, done.first()))))
     }
 }

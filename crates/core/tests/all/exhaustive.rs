@@ -3,16 +3,15 @@
 //! A step is a demand or a settlement after some time. The tree of all steps is walked level by
 //! level; a node that is reached in two ways is continued once.
 
-mod oracle;
-
+use crate::oracle;
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 
-use oracle::Settled;
-use oracle::edges::Listed;
-use oracle::spec::Spec;
-use oracle::subject::{Answer, Core, Subject, costs};
-use oracle::trace::{Checker, Compare};
+use crate::oracle::Settled;
+use crate::oracle::edges::Listed;
+use crate::oracle::spec::Spec;
+use crate::oracle::subject::{Answer, Core, Subject, costs};
+use crate::oracle::trace::{Checker, Compare};
 use tollgate_core::{Algorithm, Demand, DemandError, Holder};
 
 const STEPS: usize = 6;

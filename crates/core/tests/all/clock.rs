@@ -1,11 +1,9 @@
 //! Clocks that step back or forward: nothing is minted, and nothing waits forever.
 
-mod oracle;
-
-use oracle::Settled;
-use oracle::seed::{TestRng, for_seeds};
-use oracle::spec::{Spec, any};
-use oracle::subject::{Answer, Core, Subject};
+use crate::oracle::Settled;
+use crate::oracle::seed::{TestRng, for_seeds};
+use crate::oracle::spec::{Spec, any};
+use crate::oracle::subject::{Answer, Core, Subject};
 use tollgate_core::Ready;
 
 /// Returns a bucket after some use, and the instant of the last use.

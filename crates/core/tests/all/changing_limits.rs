@@ -1,14 +1,12 @@
 //! Limits that change while in use: lowering clamps, raising mints nothing, and every version keeps
 //! its bound.
 
-mod oracle;
-
-use oracle::Settled;
-use oracle::history::History;
-use oracle::seed::{TestRng, for_seeds};
-use oracle::spec::{Spec, any};
-use oracle::subject::{Core, Subject, tick};
-use oracle::trace::{Plan, Trace};
+use crate::oracle::Settled;
+use crate::oracle::history::History;
+use crate::oracle::seed::{TestRng, for_seeds};
+use crate::oracle::spec::{Spec, any};
+use crate::oracle::subject::{Core, Subject, tick};
+use crate::oracle::trace::{Plan, Trace};
 use tollgate_core::{Bucket, Limit, Limits, Ready, Take, Tick, demand};
 
 const PLAN: Plan = Plan { steps: 25, overuse_max: 4, clock_back: false };

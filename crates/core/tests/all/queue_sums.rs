@@ -1,13 +1,11 @@
 //! The wait for a sum over a queue ends when the last demand of the queue passes, one after the
 //! other.
 
-mod oracle;
-
-use oracle::history::History;
-use oracle::seed::{TestRng, for_seeds};
-use oracle::spec::{Spec, any};
-use oracle::subject::{Core, costs, tick};
-use oracle::trace::{Plan, Trace};
+use crate::oracle::history::History;
+use crate::oracle::seed::{TestRng, for_seeds};
+use crate::oracle::spec::{Spec, any};
+use crate::oracle::subject::{Core, costs, tick};
+use crate::oracle::trace::{Plan, Trace};
 use tollgate_core::Ready;
 
 /// Returns when the last of `demands` demands of 1 passes that queue from `now` on.

@@ -1,10 +1,8 @@
 //! A denied demand changes nothing: no limit of the set, no bucket of the chain.
 
-mod oracle;
-
-use oracle::seed::{TestRng, first_failure, for_seeds};
-use oracle::spec::any;
-use oracle::subject::tick;
+use crate::oracle::seed::{TestRng, first_failure, for_seeds};
+use crate::oracle::spec::any;
+use crate::oracle::subject::tick;
 use tollgate_core::{Bucket, Costs, Demand, Denial, Limits, Link, Take, Tick, take_all};
 
 /// Limits with their bucket. Demands name every limit.

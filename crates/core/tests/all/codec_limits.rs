@@ -1,12 +1,10 @@
 //! Limits as text: decoded limits equal the encoded ones, and the error for other text names the
 //! reason.
 
-mod oracle;
-
 use std::time::Duration;
 
-use oracle::seed::{TestRng, for_seeds};
-use oracle::spec::any;
+use crate::oracle::seed::{TestRng, for_seeds};
+use crate::oracle::spec::any;
 use tollgate_core::{
     AMOUNT_MAX, Algorithm, Calendar, CodecError, Edges, Limit, LimitBuilder, Limits, PERIOD_MAX, Resets,
     Span, Tick, UNBOUNDED, Unit,

@@ -1,12 +1,10 @@
 //! Limits that warn and do not deny: shadow limits, and soft levels below the capacity.
 
-mod oracle;
-
-use oracle::seed::{PANICKED, TestRng, first_failure, for_seeds};
-use oracle::spec::{Spec, any};
-use oracle::subject::{Answer, Core, Observation, Subject, tick};
-use oracle::trace::{Checker, PLAN, Plan, Trace};
-use oracle::{Reference, Settled};
+use crate::oracle::seed::{PANICKED, TestRng, first_failure, for_seeds};
+use crate::oracle::spec::{Spec, any};
+use crate::oracle::subject::{Answer, Core, Observation, Subject, tick};
+use crate::oracle::trace::{Checker, PLAN, Plan, Trace};
+use crate::oracle::{Reference, Settled};
 use tollgate_core::{
     Bucket, Demand, DemandError, Holder, Limit, LimitBuilder, Limits, Ready, Take, Usage, demand,
 };

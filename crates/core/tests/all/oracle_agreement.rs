@@ -1,11 +1,9 @@
 //! The core agrees with the oracle: the verdict, what is left, and the wait to the tick.
 
-mod oracle;
-
-use oracle::seed::{TestRng, for_seeds};
-use oracle::spec::{Spec, any};
-use oracle::subject::Core;
-use oracle::trace::{PLAN, Plan, compare};
+use crate::oracle::seed::{TestRng, for_seeds};
+use crate::oracle::spec::{Spec, any};
+use crate::oracle::subject::Core;
+use crate::oracle::trace::{PLAN, Plan, compare};
 use tollgate_core::Algorithm;
 
 fn agrees(traces: u64, spec: fn(&mut TestRng) -> Spec) {

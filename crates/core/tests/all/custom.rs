@@ -1,14 +1,12 @@
 //! Custom limits: a rule of the caller is a limit like any other.
 
-mod oracle;
-
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Duration;
 
-use oracle::seed::{TestRng, first_failure, for_seeds};
-use oracle::spec::{Spec, any};
-use oracle::subject::{Core, tick};
-use oracle::trace::{PLAN, Plan, compare};
+use crate::oracle::seed::{TestRng, first_failure, for_seeds};
+use crate::oracle::spec::{Spec, any};
+use crate::oracle::subject::{Core, tick};
+use crate::oracle::trace::{PLAN, Plan, compare};
 use tollgate_core::{
     Bucket, CustomLimit, Demand, Limit, Limits, LimitsError, Ready, Take, Tick, UNBOUNDED, Usage, demand,
 };

@@ -1,13 +1,11 @@
 //! Top-ups: debt is repaid first, nothing exceeds its capacity, resources are unchanged.
 
-mod oracle;
-
-use oracle::Settled;
-use oracle::history::History;
-use oracle::seed::{TestRng, for_seeds};
-use oracle::spec::{Spec, any};
-use oracle::subject::{Core, Subject, costs, tick};
-use oracle::trace::{Plan, Trace};
+use crate::oracle::Settled;
+use crate::oracle::history::History;
+use crate::oracle::seed::{TestRng, for_seeds};
+use crate::oracle::spec::{Spec, any};
+use crate::oracle::subject::{Core, Subject, costs, tick};
+use crate::oracle::trace::{Plan, Trace};
 use tollgate_core::{Bucket, Limit, Limits, Resets, Span, Take, UNBOUNDED, demand};
 
 const PLAN: Plan = Plan { steps: 25, overuse_max: 4, clock_back: true };

@@ -1,13 +1,11 @@
 //! Every checker finds planted faults: it is run on the core with one thing wrong.
 
-mod oracle;
-
-use oracle::Settled;
-use oracle::history::History;
-use oracle::seed::{PANICKED, TestRng, first_failure};
-use oracle::spec::{Spec, any};
-use oracle::subject::{Answer, Core, Observation, Subject};
-use oracle::trace::{PLAN, Plan, Trace, compare};
+use crate::oracle::Settled;
+use crate::oracle::history::History;
+use crate::oracle::seed::{PANICKED, TestRng, first_failure};
+use crate::oracle::spec::{Spec, any};
+use crate::oracle::subject::{Answer, Core, Observation, Subject};
+use crate::oracle::trace::{PLAN, Plan, Trace, compare};
 use tollgate_core::{Holder, Ready, Span, Tick};
 
 /// The fault of a subject.

@@ -1,11 +1,9 @@
 //! How a sliding window repays its debt: in one leap as in many steps, and by the current numbers.
 
-mod oracle;
-
-use oracle::Settled;
-use oracle::seed::for_seeds;
-use oracle::spec::{Spec, any};
-use oracle::subject::{Core, Subject};
+use crate::oracle::Settled;
+use crate::oracle::seed::for_seeds;
+use crate::oracle::spec::{Spec, any};
+use crate::oracle::subject::{Core, Subject};
 
 const SECOND: u64 = 1_000_000;
 

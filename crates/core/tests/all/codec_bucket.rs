@@ -1,12 +1,10 @@
 //! Buckets as bytes: a decoded bucket equals the encoded one, and no other bytes decode.
 
-mod oracle;
-
-use oracle::history::History;
-use oracle::seed::{TestRng, for_seeds};
-use oracle::spec::{Spec, any};
-use oracle::subject::{Core, costs, tick};
-use oracle::trace::{Plan, Trace};
+use crate::oracle::history::History;
+use crate::oracle::seed::{TestRng, for_seeds};
+use crate::oracle::spec::{Spec, any};
+use crate::oracle::subject::{Core, costs, tick};
+use crate::oracle::trace::{Plan, Trace};
 use tollgate_core::{
     AMOUNT_MAX, Bucket, CodecError, Demand, Holder, Limit, LimitBuilder, Limits, PERIOD_MAX, Take, Tick,
     UNBOUNDED, Usage, demand,

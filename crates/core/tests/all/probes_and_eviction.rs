@@ -1,12 +1,10 @@
 //! Peeking at a bucket, advancing it, or dropping a fresh one never changes a later answer.
 
-mod oracle;
-
-use oracle::Settled;
-use oracle::seed::{TestRng, first_failure, for_seeds};
-use oracle::spec::any;
-use oracle::subject::{Answer, Core, Observation, Subject, tick};
-use oracle::trace::{Checker, PLAN, Trace};
+use crate::oracle::Settled;
+use crate::oracle::seed::{TestRng, first_failure, for_seeds};
+use crate::oracle::spec::any;
+use crate::oracle::subject::{Answer, Core, Observation, Subject, tick};
+use crate::oracle::trace::{Checker, PLAN, Trace};
 use tollgate_core::Holder;
 
 /// An operation between two others that must not affect them.

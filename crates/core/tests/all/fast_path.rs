@@ -1,10 +1,8 @@
 //! The fast path for at most four limits agrees with the general path.
 
-mod oracle;
-
 use std::time::Duration;
 
-use oracle::seed::{TestRng, for_seeds};
+use crate::oracle::seed::{TestRng, for_seeds};
 use tollgate_core::{
     AMOUNT_MAX, Bucket, CostSink, Demand, Limit, LimitBuilder, Limits, SmallCosts, Span, Take, Tick, Usage,
 };

@@ -1,13 +1,11 @@
 //! Admissions stay within what the limit promises, over any interval. The check uses histories
 //! alone.
 
-mod oracle;
-
-use oracle::history::History;
-use oracle::seed::{TestRng, for_seeds};
-use oracle::spec::{Spec, any};
-use oracle::subject::Core;
-use oracle::trace::{Plan, Trace};
+use crate::oracle::history::History;
+use crate::oracle::seed::{TestRng, for_seeds};
+use crate::oracle::spec::{Spec, any};
+use crate::oracle::subject::Core;
+use crate::oracle::trace::{Plan, Trace};
 
 fn keeps_the_bound(traces: u64, spec: fn(&mut TestRng) -> Spec) {
     for_seeds(traces, |rng| {

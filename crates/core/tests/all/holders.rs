@@ -1,9 +1,7 @@
 //! Holders of a resource: their share is released once, explicitly or by expiry, and never twice.
 
-mod oracle;
-
-use oracle::Settled;
-use oracle::subject::{Core, Subject, tick};
+use crate::oracle::Settled;
+use crate::oracle::subject::{Core, Subject, tick};
 use tollgate_core::{Holder, Limit, Ready};
 
 const FIVE: u64 = 5;

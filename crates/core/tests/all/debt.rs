@@ -1,12 +1,11 @@
 //! Debt is bounded by what was used, repaid at the rate, and never forgiven at an edge.
 
-mod oracle;
-
-use oracle::Settled;
-use oracle::edges::Listed;
-use oracle::seed::{TestRng, first_failure, for_seeds};
-use oracle::spec::{Spec, any};
-use oracle::subject::{Answer, Core, Subject};
+use crate::oracle;
+use crate::oracle::Settled;
+use crate::oracle::edges::Listed;
+use crate::oracle::seed::{TestRng, first_failure, for_seeds};
+use crate::oracle::spec::{Spec, any};
+use crate::oracle::subject::{Answer, Core, Subject};
 
 /// Returns the most that the limit gives from `start` to `now`: its capacity, and what it gains.
 fn given(spec: &Spec, start: u64, now: u64) -> i128 {

@@ -1,13 +1,12 @@
 //! No overflow and no panic, for any valid limit and any amount, at any time.
 
-mod oracle;
-
+use crate::oracle;
 use std::time::Duration;
 
-use oracle::Settled;
-use oracle::edges::Every;
-use oracle::seed::{TestRng, for_seeds};
-use oracle::subject::{Answer, Core, Subject, tick};
+use crate::oracle::Settled;
+use crate::oracle::edges::Every;
+use crate::oracle::seed::{TestRng, for_seeds};
+use crate::oracle::subject::{Answer, Core, Subject, tick};
 use tollgate_core::{
     AMOUNT_MAX, Algorithm, Calendar, Costs, Holder, Limit, LimitBuilder, PERIOD_MAX, Ready, Resets, Span,
     UNBOUNDED,
