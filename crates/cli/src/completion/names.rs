@@ -27,7 +27,7 @@ const TIMEOUT: Duration = Duration::from_millis(500);
 
 /// What a word names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum NameKind {
+pub(super) enum CompletedKind {
     Entity,
     Resource,
     Limit,
@@ -45,7 +45,7 @@ pub(super) enum NameKind {
 /// # Errors
 ///
 /// As the settings, and the store.
-pub(super) fn read(kind: NameKind, typed: &[OsString]) -> Result<BTreeSet<String>> {
+pub(super) fn read(kind: CompletedKind, typed: &[OsString]) -> Result<BTreeSet<String>> {
     let typed = TypedWords::of(typed)?;
     // Nothing is printed: notices would be written into the command line.
     let global = GlobalArgs { quiet: true, store_timeout: Some(TIMEOUT), ..typed.global.clone() };
@@ -53,22 +53,22 @@ pub(super) fn read(kind: NameKind, typed: &[OsString]) -> Result<BTreeSet<String
     let context = Context::new(settings, Terminal::of_process(), &global);
     let store = context.store_to_read()?;
     Ok(match kind {
-        NameKind::Namespace => {
+        CompletedKind::Namespace => {
             context.existing_registry()?.list().wait()?.into_iter().map(|namespace| namespace.name).collect()
         }
-        NameKind::LimitSet => {
+        CompletedKind::LimitSet => {
             let sets = StoredSets::new(Arc::clone(&store));
             let sets = typed.get("in").into_iter().fold(sets, |sets, location| sets.namespace(location));
             sets.list(None, NAMES_MAX).wait()?.items.into_iter().map(|set| set.name).collect()
         }
-        NameKind::ManagedSet => {
+        CompletedKind::ManagedSet => {
             let sets = context.catalog()?.managed_sets().wait()?;
             sets.iter().map(|set| set.name().to_owned()).collect()
         }
-        NameKind::Entity => entities(&context.catalog()?)?,
-        NameKind::Resource => resources(&context.catalog()?)?,
-        NameKind::Limit => limits(&context.catalog()?, &typed)?,
-        NameKind::Amount => {
+        CompletedKind::Entity => entities(&context.catalog()?)?,
+        CompletedKind::Resource => resources(&context.catalog()?)?,
+        CompletedKind::Limit => limits(&context.catalog()?, &typed)?,
+        CompletedKind::Amount => {
             limits(&context.catalog()?, &typed)?.into_iter().map(|name| format!("{name}=")).collect()
         }
     })
