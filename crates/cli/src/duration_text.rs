@@ -1,4 +1,6 @@
 //! Durations as text: `90s`, `5m`, `2h`, `7d`.
+//!
+//! No library: humantime also reads months and years, of 30.44 and 365.25 days, which a limit's period must not have.
 
 use std::time::Duration;
 

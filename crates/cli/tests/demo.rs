@@ -30,29 +30,36 @@ fn a_demo_that_is_ended_by_a_signal_leaves_no_directory() {
     }
 }
 
+/// How long a demo lasts until a provider refuses a call: on a busy machine its workers are slow.
+const SECONDS: [&str; 3] = ["4", "15", "60"];
+
 #[test]
 fn it_shows_two_accounts_a_429_a_cooldown_and_a_budget() {
     let sandbox = Sandbox::new();
-    let words = ["demo", "--seconds", "4", "--seed", "7"];
-    let json: Value = serde_json::from_str(&sandbox.tollgate(&[&words[..], &["--json"]].concat()).stdout)
-        .expect("it is JSON");
-    let sum = |list: &str, field: &str| -> u64 {
+    let sum = |json: &Value, list: &str, field: &str| -> u64 {
         json[list].as_array().expect("a list").iter().filter_map(|entry| entry[field].as_u64()).sum()
     };
-    assert!(sum("accounts", "throttled") > 0 && json["accounts"][1]["answered"].as_u64() > Some(0), "{json}");
+    let run = |seconds: &&str| -> Value {
+        let ran = sandbox.tollgate(&["demo", "--seconds", seconds, "--seed", "7", "--json"]);
+        serde_json::from_str(&ran.stdout).expect("it is JSON")
+    };
+    let json = SECONDS.iter().map(run).find(|json| sum(json, "accounts", "throttled") > 0);
+    let json = json.expect("blue allows less than its limits say");
+    assert!(json["accounts"][1]["answered"].as_u64() > Some(0), "{json}");
     assert_eq!(
-        sum("accounts", "throttled"),
+        sum(&json, "accounts", "throttled"),
         json["throttled"],
-        "the workers have seen what the providers count"
+        "the workers count what the providers do"
     );
     // What was settled is what the answers have used. A project has what its keys have.
-    assert_eq!(sum("entities", "tokens"), 2 * sum("accounts", "tokens"), "{json}");
-    assert_eq!(sum("entities", "spent_micros"), 30 * sum("entities", "tokens"), "{json}");
-    let screen = terminal::shown(&sandbox, 80, &words, &[]);
-    let screen = anstream::adapter::strip_str(&screen).to_string();
-    for sign in
-        ["blue: 429 from the provider, so no calls for 1s", "cooling down, ", "USD LEFT", "$1.50 per day"]
-    {
-        assert!(screen.contains(sign), "{sign}: {screen}");
-    }
+    assert_eq!(sum(&json, "entities", "tokens"), 2 * sum(&json, "accounts", "tokens"), "{json}");
+    assert_eq!(sum(&json, "entities", "spent_micros"), 30 * sum(&json, "entities", "tokens"), "{json}");
+    let signs =
+        ["blue: 429 from the provider, so no calls for 1s", "cooling down, ", "USD LEFT", "$1.50 per day"];
+    let shows = |seconds: &&str| {
+        let words = ["demo", "--seconds", seconds, "--seed", "7"];
+        let screen = terminal::shown(&sandbox, 80, &words, &[]);
+        signs.iter().all(|sign| anstream::adapter::strip_str(&screen).to_string().contains(sign))
+    };
+    assert!(SECONDS.iter().any(shows), "{signs:?}");
 }

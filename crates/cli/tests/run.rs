@@ -158,3 +158,22 @@ fn a_wait_on_a_terminal_names_the_limit_and_those_ahead() {
     terminal.expect("got it");
     assert!(first.wait().expect("it ends").success() && second.wait().expect("it ends").success());
 }
+
+#[test]
+fn explain_behind_a_waiter_names_it_and_no_debt() {
+    let sandbox = sandbox_with(&["tokens:3600/hour:100"]);
+    assert_eq!(sandbox.tollgate(&["acquire", "me", "jobs", "tokens=100"]).exit, 0);
+    let mut ahead = sandbox.command(TOLLGATE);
+    ahead.args(["run", "me", "jobs", "tokens=90", "--wait", "--", "true"]);
+    let mut ahead = ahead.spawn().expect("the program is built");
+    let explain = || sandbox.tollgate(&["explain", "me", "jobs", "tokens=100"]);
+    while !sandbox.tollgate(&["top", "--once"]).stdout.contains("1 waiting") {}
+    let explained = explain();
+    assert_eq!(explained.exit, 3, "{explained:?}");
+    let head: Vec<&str> = explained.stdout.lines().take(2).collect();
+    let when = "would be admitted after the waiters ahead, in 1m ";
+    assert!(head[0].starts_with("would be denied: me on jobs: tokens has "), "{explained:?}");
+    assert!(head[1].starts_with(when) && head[1].ends_with("at the earliest"), "{explained:?}");
+    ahead.kill().expect("it waits");
+    ahead.wait().expect("it ends");
+}

@@ -96,7 +96,7 @@ fn the_last_line_names_the_keys_and_they_do_what_it_says() {
     let mut watched = watch(&["--interval", "1h"]);
     // The order is by calls at first: the tightest limit has another entity.
     for (entity, amount) in [("other", "tpm=1"), ("other", "tpm=1"), ("tight", "tpm=1999999")] {
-        let taken = watched.sandbox.tollgate(&["acquire", entity, "gpt-4", "rpm=1", amount]);
+        let taken = watched.sandbox.tollgate(&["acquire", entity, "gpt-4", "rpm=1", amount, "slots=0"]);
         assert_eq!(taken.exit, 0, "{taken:?}");
     }
     watched.picture();

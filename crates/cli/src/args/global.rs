@@ -6,9 +6,9 @@ use clap::Args;
 use crate::settings::{Color, Retention, StoreUrl, UsageRetentionArg};
 use crate::{duration_text, names};
 
-/// The options of every command.
+/// The global options.
 #[derive(Args, Clone, Debug, Default)]
-#[command(next_help_heading = "Options of every command")]
+#[command(next_help_heading = "Global options")]
 pub(crate) struct GlobalArgs {
     /// Store to use: memory, file:PATH, shm:NAME, redis://HOST or dynamodb:TABLE [default: a file in the data directory]
     #[arg(long, global = true, value_name = "STORE", value_parser = StoreUrl::parse)]

@@ -1,4 +1,4 @@
-//! The help: commands in groups, where clap lists all under one heading, and the options of every command once, where clap
+//! The help: commands in groups, where clap lists all under one heading, and global options once, where clap
 //! repeats them with each.
 
 use std::ffi::OsString;
@@ -24,7 +24,7 @@ const GROUPS: [(&str, &[&str]); 6] = [
 const GLOBAL_OPTIONS: &str =
     "Global options, such as --store, --json, --dry-run and --quiet: tollgate --help";
 
-/// Returns the command line with help that shows the options of every command for the program only.
+/// Returns the command line with help that shows global options for the program only.
 fn brief_command() -> Command {
     let command = Cli::command();
     let is_global = |arg: &&Arg| arg.is_global_set();
@@ -33,7 +33,7 @@ fn brief_command() -> Command {
     command.mut_subcommands(|below| brief(below, &globals))
 }
 
-/// Adds the hidden options of every command, which clap would otherwise add with their help.
+/// Adds hidden global options, which clap would otherwise add with their help.
 fn brief(command: Command, globals: &[Arg]) -> Command {
     let behind = |help: Option<&StyledStr>| help.map(|help| unwrapped(&help.to_string()));
     let (after, long) = (behind(command.get_after_help()), behind(command.get_after_long_help()));

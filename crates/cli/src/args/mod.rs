@@ -109,7 +109,7 @@ pub(crate) const HELP_WIDTH: usize = 80;
     after_long_help = LONG_EXAMPLES
 )]
 pub(crate) struct Cli {
-    /// The options of every command.
+    /// The global options.
     #[command(flatten)]
     pub(crate) global: GlobalArgs,
     /// The command to run.

@@ -23,7 +23,7 @@ pub(crate) enum ConfigCommand {
 #[command(after_help = "Examples:
   tollgate completions bash > \\
     ~/.local/share/bash-completion/completions/tollgate
-  tollgate completions zsh > ~/.zfunc/_tollgate   # a directory in $fpath
+  tollgate completions zsh > ~/.tollgate.zsh   # source it after compinit
   tollgate completions fish > ~/.config/fish/completions/tollgate.fish
 
 The script asks this program for each word: entities, resources, limits,

@@ -101,6 +101,7 @@ enum DryRun {
     /// It shows what it would do, and writes nothing.
     Supported,
     /// It only writes or serves.
+    #[allow(dead_code, reason = "the commands that only serve are features")]
     Unsupported(&'static str),
 }
 

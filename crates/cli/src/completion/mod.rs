@@ -14,7 +14,7 @@ use clap_complete::engine::{ArgValueCompleter, CompletionCandidate, ValueComplet
 use clap_complete::env::{CompleteEnv, Shells};
 
 use crate::args::Cli;
-use names::CompletionKind;
+use names::CompletedKind;
 
 /// Names the shell whose completion this process answers. No setting: its name does not begin as theirs do.
 const VARIABLE: &str = "_TOLLGATE_COMPLETE";
@@ -51,7 +51,7 @@ fn with_names(command: Command, typed: &[OsString]) -> Command {
     let command = command.mut_args(|arg| {
         let is_option = !arg.is_positional();
         let arg = arg.hide(is_option);
-        let kinds = CompletionKind::of_arg(&arg);
+        let kinds = CompletedKind::of_arg(&arg);
         if kinds.is_empty() {
             return arg;
         }
@@ -63,7 +63,7 @@ fn with_names(command: Command, typed: &[OsString]) -> Command {
 /// Completes the values of an argument.
 struct NameCompleter {
     /// What each value names; the last one stands for those after it.
-    kinds: Vec<CompletionKind>,
+    kinds: Vec<CompletedKind>,
     /// The command line, with the name of the program.
     typed: Vec<OsString>,
 }
@@ -83,18 +83,18 @@ impl ValueCompleter for NameCompleter {
     }
 }
 
-impl CompletionKind {
+impl CompletedKind {
     /// Returns what the values of an argument name, by their placeholders in the help.
-    fn of_arg(arg: &Arg) -> Vec<CompletionKind> {
+    fn of_arg(arg: &Arg) -> Vec<CompletedKind> {
         let names = arg.get_value_names().unwrap_or_default();
         let kind = |name: &str| match (name, arg.is_positional(), arg.get_id().as_str()) {
-            ("ENTITY", ..) => Some(CompletionKind::Entity),
-            ("RESOURCE", ..) => Some(CompletionKind::Resource),
-            ("LIMIT=AMOUNT", ..) => Some(CompletionKind::Amount),
-            ("LIMIT", true, _) | ("NAME", false, "limit") => Some(CompletionKind::Limit),
-            ("NAME", true, "name") | ("NAME", false, "namespace") => Some(CompletionKind::Namespace),
-            ("SET", true, _) => Some(CompletionKind::LimitSet),
-            ("SET", false, _) => Some(CompletionKind::ManagedSet),
+            ("ENTITY", ..) => Some(CompletedKind::Entity),
+            ("RESOURCE", ..) => Some(CompletedKind::Resource),
+            ("LIMIT=AMOUNT", ..) => Some(CompletedKind::Amount),
+            ("LIMIT", true, _) | ("NAME", false, "limit") => Some(CompletedKind::Limit),
+            ("NAME", true, "name") | ("NAME", false, "namespace") => Some(CompletedKind::Namespace),
+            ("SET", true, _) => Some(CompletedKind::LimitSet),
+            ("SET", false, _) => Some(CompletedKind::ManagedSet),
             _ => None,
         };
         names.iter().filter_map(|name| kind(name)).collect()
@@ -107,7 +107,7 @@ mod tests {
 
     /// The arguments that are completed from the store, as `command argument`.
     fn completed(command: &Command, path: &str, found: &mut Vec<String>) {
-        for arg in command.get_arguments().filter(|arg| !CompletionKind::of_arg(arg).is_empty()) {
+        for arg in command.get_arguments().filter(|arg| !CompletedKind::of_arg(arg).is_empty()) {
             found.push(format!("{path} {}", arg.get_id()));
         }
         for below in command.get_subcommands() {

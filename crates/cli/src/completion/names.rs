@@ -27,7 +27,7 @@ const TIMEOUT: Duration = Duration::from_millis(500);
 
 /// What a word names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum CompletionKind {
+pub(super) enum CompletedKind {
     Entity,
     Resource,
     Limit,
@@ -45,7 +45,7 @@ pub(super) enum CompletionKind {
 /// # Errors
 ///
 /// As the settings, and the store.
-pub(super) fn read(kind: CompletionKind, typed: &[OsString]) -> Result<BTreeSet<String>> {
+pub(super) fn read(kind: CompletedKind, typed: &[OsString]) -> Result<BTreeSet<String>> {
     let typed = TypedWords::of(typed)?;
     // Nothing is printed: notices would be written into the command line.
     let global = GlobalArgs { quiet: true, store_timeout: Some(TIMEOUT), ..typed.global.clone() };
@@ -53,22 +53,22 @@ pub(super) fn read(kind: CompletionKind, typed: &[OsString]) -> Result<BTreeSet<
     let context = Context::new(settings, Terminal::of_process(), &global);
     let store = context.store_to_read()?;
     Ok(match kind {
-        CompletionKind::Namespace => {
+        CompletedKind::Namespace => {
             context.existing_registry()?.list().wait()?.into_iter().map(|namespace| namespace.name).collect()
         }
-        CompletionKind::LimitSet => {
+        CompletedKind::LimitSet => {
             let sets = StoredSets::new(Arc::clone(&store));
             let sets = typed.get("in").into_iter().fold(sets, |sets, location| sets.namespace(location));
             sets.list(None, NAMES_MAX).wait()?.items.into_iter().map(|set| set.name).collect()
         }
-        CompletionKind::ManagedSet => {
+        CompletedKind::ManagedSet => {
             let sets = context.catalog()?.managed_sets().wait()?;
             sets.iter().map(|set| set.name().to_owned()).collect()
         }
-        CompletionKind::Entity => entities(&context.catalog()?)?,
-        CompletionKind::Resource => resources(&context.catalog()?)?,
-        CompletionKind::Limit => limits(&context.catalog()?, &typed)?,
-        CompletionKind::Amount => {
+        CompletedKind::Entity => entities(&context.catalog()?)?,
+        CompletedKind::Resource => resources(&context.catalog()?)?,
+        CompletedKind::Limit => limits(&context.catalog()?, &typed)?,
+        CompletedKind::Amount => {
             limits(&context.catalog()?, &typed)?.into_iter().map(|name| format!("{name}=")).collect()
         }
     })

@@ -1,4 +1,7 @@
 //! Tables that fit a width: long text is wrapped, and names are shortened only where a table asks for it.
+//!
+//! No library: comfy-table and tabled cut a cell at its end, so that two long names would look alike, and do not leave out
+//! empty columns; what this file does would remain beside them.
 
 use anstyle::Style;
 

@@ -61,7 +61,9 @@ impl DenialView {
                 let wait = Duration::from_micros(self.retry_after_us.unwrap_or(0));
                 format!("retry in {}", duration_text::roughly(wait))
             }
-            WaitTime::OnRelease(_) | WaitTime::Never => format!("retry {}", self.unknown_text()),
+            WaitTime::OnRelease(_) | WaitTime::AfterWaiters(_) | WaitTime::Never => {
+                format!("retry {}", self.unknown_text())
+            }
         }
     }
 
@@ -74,6 +76,11 @@ impl DenialView {
             }
             (WaitTime::OnRelease(Some(wait)), None) => {
                 format!("when enough is released, at the latest in {}", duration_text::roughly(wait))
+            }
+            (WaitTime::AfterWaiters(None), _) => "after the waiters ahead".into(),
+            (WaitTime::AfterWaiters(Some(wait)), _) => {
+                let wait = duration_text::roughly(wait);
+                format!("after the waiters ahead, in {wait} at the earliest")
             }
             (WaitTime::Never, _) => "after a top-up or a reset: the debt is too large to be paid off".into(),
             _ => "when enough is released".into(),
@@ -114,10 +121,19 @@ fn moment(status: &ChainStatus) -> WaitTime {
         (Ready::Now, _) => WaitTime::Now,
         (_, wait) if held => WaitTime::OnRelease(wait),
         (_, Some(wait)) => WaitTime::In(wait),
-        // Waiters ahead have to be admitted first.
-        (_, None) if status.limited_by().is_none() => WaitTime::OnRelease(None),
-        (_, None) => WaitTime::Never,
+        // The limits would admit it at a known time, but waiters ahead have to be admitted first.
+        (_, None) => latest_of_limits(status).map_or(WaitTime::Never, WaitTime::AfterWaiters),
     }
+}
+
+/// Returns how long it takes until all limits would admit a call if nothing else waited: `Some(None)` if they would now, and
+/// `None` if they never do.
+fn latest_of_limits(status: &ChainStatus) -> Option<Option<Duration>> {
+    let mut latest = None;
+    for (part, violation) in status.violations() {
+        latest = latest.max(Some(violation.ready().wait(part.denial.now())?));
+    }
+    Some(latest)
 }
 
 /// Returns how long a call waits at least, whatever is released; `None` if no rate limit denies it.

@@ -34,7 +34,7 @@ impl StatusView {
             match full {
                 WaitTime::Now => "full".into(),
                 WaitTime::In(_) => format!("full {}", full.text()),
-                WaitTime::OnRelease(_) | WaitTime::Never => full.text(),
+                WaitTime::OnRelease(_) | WaitTime::AfterWaiters(_) | WaitTime::Never => full.text(),
             },
         ];
         StatusView {

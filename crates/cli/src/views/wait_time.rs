@@ -14,6 +14,8 @@ pub(crate) enum WaitTime {
     In(Duration),
     /// When other leases are released, or expire if they are not renewed.
     OnRelease(Option<Duration>),
+    /// When the waiters ahead have been served, and not before the limits admit it, if they deny it now.
+    AfterWaiters(Option<Duration>),
     /// Not in any representable time.
     Never,
 }
@@ -34,7 +36,7 @@ impl WaitTime {
         match self {
             WaitTime::Now => Some(0),
             WaitTime::In(wait) => Some(micros(wait)),
-            WaitTime::OnRelease(_) | WaitTime::Never => None,
+            WaitTime::OnRelease(_) | WaitTime::AfterWaiters(_) | WaitTime::Never => None,
         }
     }
 
@@ -56,6 +58,7 @@ impl WaitTime {
             WaitTime::OnRelease(Some(wait)) => {
                 format!("on release, or in {}", duration_text::roughly(wait))
             }
+            WaitTime::AfterWaiters(_) => "after the waiters ahead".into(),
             WaitTime::Never => "never".into(),
         }
     }
