@@ -32,7 +32,7 @@ use tollgate::catalog::StoredLimits;
 use tollgate::{Limit, Limits, OnUnavailable};
 
 pub(crate) use error::LimitsFileError;
-#[cfg(test)]
+#[cfg(all(test, feature = "batch"))]
 pub(crate) use parse::parse;
 pub(crate) use parse::read;
 pub(crate) use print::print;
