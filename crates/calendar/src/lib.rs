@@ -43,6 +43,9 @@
 mod edges;
 mod error;
 mod field;
+#[cfg(any(test, fuzzing))]
+#[doc(hidden)]
+pub mod fuzz;
 mod pattern;
 mod zone;
 

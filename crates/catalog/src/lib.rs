@@ -65,6 +65,9 @@ pub use error::{CatalogError, Result, Switchable};
 pub use limits::{
     LEVELS_MAX, Level, LevelChange, LimitsSource, ManagedSet, OnUnavailable, StoredLimits, Target,
 };
+#[cfg(any(test, fuzzing))]
+#[doc(hidden)]
+pub use token::fuzz;
 // Hidden: the command `tollgate` uses these for its own default principal.
 #[doc(hidden)]
 pub use login::{login_of, principal_of};

@@ -14,6 +14,8 @@ mod demand_text;
 mod duration_text;
 mod exit;
 mod features;
+#[cfg(all(test, feature = "batch"))]
+mod fuzz;
 mod limit_text;
 mod limits_file;
 #[cfg(feature = "mock-provider")]

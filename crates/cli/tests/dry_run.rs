@@ -1,5 +1,5 @@
 //! `--dry-run` is dry for every command there is: no file changes, and no connection is opened.
-#![cfg(unix)]
+#![cfg(all(unix, feature = "batch", feature = "local", feature = "mock-provider", feature = "redis"))]
 
 mod support;
 
@@ -122,7 +122,6 @@ fn commands(sandbox: &Sandbox) -> Vec<String> {
 }
 
 #[test]
-#[cfg(all(feature = "batch", feature = "local", feature = "mock-provider", feature = "redis"))]
 fn no_command_writes_or_connects_in_a_dry_run() {
     let (sandbox, listener) = (used(), Listener::up());
     let tables = support::tables::Tables::up();

@@ -33,6 +33,9 @@ mod codec;
 mod costs;
 mod demand;
 mod fast_bucket;
+#[cfg(any(test, fuzzing))]
+#[doc(hidden)]
+pub mod fuzz;
 mod inline_vec;
 mod limit;
 mod limits;

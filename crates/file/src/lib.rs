@@ -15,6 +15,9 @@ mod codec;
 mod commit_queue;
 mod dedup;
 mod error;
+#[cfg(any(test, fuzzing))]
+#[doc(hidden)]
+pub mod fuzz;
 mod identity;
 mod integrity;
 mod job;

@@ -21,6 +21,9 @@
 //! The crate does no I/O and reads no clock. No input makes it panic or return a wait beyond
 //! [`WAIT_MAX`].
 
+#[cfg(any(test, fuzzing))]
+#[doc(hidden)]
+pub mod fuzz;
 #[cfg(doctest)]
 mod guide;
 

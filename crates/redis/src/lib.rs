@@ -9,6 +9,9 @@ mod codec;
 mod commit;
 mod draft;
 mod error;
+#[cfg(any(test, fuzzing))]
+#[doc(hidden)]
+pub mod fuzz;
 mod inner;
 mod integrity;
 mod layout;

@@ -24,6 +24,10 @@ mod error;
 #[cfg(feature = "write-points")]
 #[doc(hidden)]
 pub mod failpoints;
+#[cfg(any(test, fuzzing))]
+#[cfg(target_os = "linux")]
+#[doc(hidden)]
+pub mod fuzz;
 mod key;
 mod layout;
 mod limits;

@@ -16,6 +16,9 @@ mod clock;
 mod codec;
 mod fault;
 mod forgotten;
+#[cfg(any(test, fuzzing))]
+#[doc(hidden)]
+pub mod fuzz;
 mod join_all;
 mod key;
 mod local_bucket;

@@ -5,6 +5,8 @@
 //! process that may read it can verify what another has sealed, and no other process can seal. It
 //! is read when the first token is sealed or verified, and cached as long as other records are.
 
+#[cfg(any(test, fuzzing))]
+pub mod fuzz;
 mod seal;
 mod secret;
 

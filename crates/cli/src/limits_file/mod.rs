@@ -32,6 +32,8 @@ use tollgate::catalog::StoredLimits;
 use tollgate::{Limit, Limits, OnUnavailable};
 
 pub(crate) use error::LimitsFileError;
+#[cfg(all(test, feature = "batch"))]
+pub(crate) use parse::parse;
 pub(crate) use parse::read;
 pub(crate) use print::print;
 

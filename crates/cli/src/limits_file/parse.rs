@@ -29,7 +29,7 @@ pub(crate) fn read(file: &Path) -> ParseResult<LimitsFile> {
 }
 
 /// Parses the text of a file.
-pub(super) fn parse(file: &Path, text: &str) -> ParseResult<LimitsFile> {
+pub(crate) fn parse(file: &Path, text: &str) -> ParseResult<LimitsFile> {
     let broken = |why: toml::de::Error| LimitsFileError::of_file(file, why.to_string().trim_end());
     let table: Table = text.parse().map_err(broken)?;
     let root = FileTable { file, name: String::new(), table: &table };

@@ -43,6 +43,8 @@ pub(crate) use account::Api;
 pub(crate) use export::ResultFormat;
 pub(crate) use header::secret_word;
 pub(crate) use price::dollars;
+#[cfg(test)]
+pub(crate) use request::BatchRequest;
 pub(crate) use secret::ApiKey;
 
 use crate::args::BatchCommand;
