@@ -52,6 +52,24 @@ pub struct SharedCooldown {
 }
 
 /// A cooldown as the store has it; [`SharedCooldown::cool_down`] returns it.
+///
+/// # Examples
+///
+/// ```
+/// use std::sync::Arc;
+/// use std::time::Duration;
+/// use tollgate::Memory;
+/// use tollgate_batch::SharedCooldown;
+///
+/// # tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap().block_on(async {
+/// let shared = SharedCooldown::new(Arc::new(Memory::builder().build()), "prod");
+/// let long = shared.cool_down("openai", Duration::from_secs(60)).await?;
+/// // A shorter one joins the cooldown in force.
+/// let joined = shared.cool_down("openai", Duration::from_secs(1)).await?;
+/// assert_eq!((joined.generation, joined.until), (long.generation, long.until));
+/// # Ok::<(), tollgate::store::records::RecordsError>(())
+/// # }).unwrap();
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Cooling {
     /// The number of the cooldown, of all that were shared in its scope.

@@ -9,7 +9,7 @@ use crate::chain::ChainLink;
 use crate::transaction::{Commit, RecordTxn};
 use crate::{Catalog, CatalogError, Result, keys, name};
 
-/// How long the key of an idempotent change is stored: 30 days.
+/// The time for which the key of an idempotent change is stored: 30 days.
 pub const KEY_KEPT: Span = Span::from_secs(30 * 86_400);
 
 /// How often a change is attempted when the bucket has later limits.

@@ -24,13 +24,34 @@ pub struct ResourceCapacity {
     pub entities: Vec<EntityCapacity>,
     /// The sum of the capacities of bounded limits.
     pub total_capacity: u64,
-    /// How much of that is available now. Debts count against it.
+    /// The amount of that which is available now. Debts count against it.
     pub total_available: i64,
-    /// How much of that is used.
+    /// The amount of that which is used.
     pub total_used: u64,
 }
 
-/// The capacity of one limit for an entity. [`ResourceCapacity`] has an example.
+/// The capacity of one limit for an entity.
+///
+/// # Examples
+///
+/// ```
+/// use std::sync::Arc;
+/// use tollgate_catalog::Registry;
+/// use tollgate_core::{Limit, Limits, demand};
+/// use tollgate_store::{BucketRef, Key, Memory, Op, Step, Transaction};
+///
+/// let catalog = Registry::new(Arc::new(Memory::default())).open_or_register("default").wait()?;
+/// # let (key, limits) = (Key::new(&["user-1", "gpt-4"]), Limits::new([Limit::resource("slots", 5)])?);
+/// # let costs = limits.costs(&demand! { slots: 2 })?;
+/// # let place = BucketRef { namespace: catalog.namespace_id(), key: &key, limits: &limits };
+/// # let steps = [Step { place, op: Op::Take { costs: &costs, term: None } }];
+/// # catalog.backend().apply(&Transaction { id: None, steps: &steps, metered: true }).wait()?;
+/// // A call of the user has taken 2 of 5 slots.
+/// let capacity = catalog.capacity("gpt-4", "slots").wait()?;
+/// let user = &capacity.entities[0];
+/// assert_eq!((user.entity.as_str(), user.used, user.available), ("user-1", 2, 3));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct EntityCapacity {
@@ -38,9 +59,9 @@ pub struct EntityCapacity {
     pub entity: String,
     /// The capacity of the limit; `None` if it is unbounded.
     pub capacity: Option<u64>,
-    /// How much is available now. Below zero it is debt.
+    /// The amount that is available now. Below zero it is debt.
     pub available: i64,
-    /// How much is used; with a debt that is more than the capacity.
+    /// The amount that is used; with a debt that is more than the capacity.
     pub used: u64,
 }
 

@@ -16,8 +16,22 @@ use crate::{CatalogError, Namespace, Result, keys, name};
 /// The catalog of one namespace. Cloning is cheap, and clones share one cache.
 ///
 /// [`Registry::open`](crate::Registry::open) opens it. Every operation returns a
-/// [`Reply`](tollgate_store::Reply), which tasks await and threads wait for. The [crate](crate) has
-/// an example.
+/// [`Reply`](tollgate_store::Reply), which tasks await and threads wait for.
+///
+/// # Examples
+///
+/// ```
+/// use std::sync::Arc;
+/// use tollgate_catalog::{Level, Registry};
+/// use tollgate_core::{Limit, Limits};
+/// use tollgate_store::Memory;
+///
+/// let catalog = Registry::new(Arc::new(Memory::default())).open_or_register("default").wait()?;
+/// let catalog = catalog.acting_as("alice")?;
+/// catalog.set_limits(Level::System, &Limits::new([Limit::per_minute("rpm", 100)])?).wait()?;
+/// assert_eq!((catalog.namespace_name(), catalog.principal()), ("default", "alice"));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone)]
 pub struct Catalog {
     shared: Arc<CatalogShared>,

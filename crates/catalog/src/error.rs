@@ -11,7 +11,7 @@ use crate::{Finding, NameError};
 /// The result of a catalog operation.
 pub type Result<T> = std::result::Result<T, CatalogError>;
 
-/// Why the catalog could not do what it was asked. Nothing was changed, unless it is
+/// The reason that the catalog could not do what it was asked. Nothing was changed, unless it is
 /// [`CatalogError::Store`].
 ///
 /// ```
@@ -35,9 +35,9 @@ pub enum CatalogError {
     Invalid {
         /// The setting or value.
         what: &'static str,
-        /// What it was set to.
+        /// The value that was given.
         value: String,
-        /// What is valid.
+        /// The valid values.
         valid: String,
     },
     /// No namespace has this name or id.
@@ -121,7 +121,7 @@ pub enum CatalogError {
     /// The entity or the resource is disabled.
     #[error("{what} is disabled; enable it first")]
     Disabled {
-        /// What is disabled.
+        /// The disabled entity or resource.
         what: Switchable,
     },
     /// The credit does not fit the limits.
@@ -137,7 +137,7 @@ pub enum CatalogError {
         partition: String,
         /// The sort key of the record.
         sort: String,
-        /// What is wrong with the record.
+        /// The problem of the record.
         why: String,
     },
     /// Other callers kept changing the same records.

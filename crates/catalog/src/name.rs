@@ -8,7 +8,7 @@ pub const DEFAULT_RESOURCE: &str = "_default_";
 /// How many characters of a name an error shows.
 const SHOWN_MAX: usize = 80;
 
-/// Why a name is not valid: what it names, what is wrong with it, and what is valid.
+/// The reason that a name is not valid: what it names, what is wrong with it, and what is valid.
 ///
 /// ```
 /// use tollgate_catalog::NameKind;

@@ -12,7 +12,7 @@ use tollgate_store::records::{Cursor, PAGE_MAX, Query};
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PageRequest {
-    /// How many items at most; there may be fewer even if more follow.
+    /// The most items of a page; there may be fewer even if more follow.
     pub limit: usize,
     /// The cursor of the previous page.
     pub after: Option<Cursor>,

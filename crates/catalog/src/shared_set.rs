@@ -16,8 +16,8 @@ use tollgate_store::records::ItemKey;
 
 use crate::keys;
 
-/// How many names of removed limits a set remembers. Beyond that, those of the earliest version are
-/// forgotten.
+/// The most names of removed limits that a set remembers. Beyond that, those of the
+/// earliest version are forgotten.
 pub const REMOVED_MAX: usize = 64;
 
 /// The version of limits that are earlier than those of any record.

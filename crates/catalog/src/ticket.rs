@@ -8,8 +8,8 @@ use tollgate_store::records::{Item, Test, Write};
 
 use crate::{Catalog, keys};
 
-/// How long a ticket can be redeemed at least, and how much longer the record of its settlement is
-/// stored: a day.
+/// The least time for which a ticket can be redeemed, and how much longer the record of its
+/// settlement is stored: a day.
 pub const TICKET_KEPT: Span = Span::from_secs(86_400);
 
 impl Catalog {

@@ -14,7 +14,7 @@ use tollgate_store::records::{Change, Fields, Item, ItemKey, Page, Query, Test, 
 use crate::transaction::Commit;
 use crate::{Catalog, CatalogError, Result, keys, name, random, ulid};
 
-/// How many waiters can be seen in one namespace. Any others wait unseen.
+/// The most waiters that can be seen in one namespace. Any others wait unseen.
 pub const WAITERS_SEEN_MAX: usize = 128;
 
 /// How many resources a waiter names besides the one of its call.
@@ -66,7 +66,27 @@ pub struct WaiterRecord {
 }
 
 /// A waiter that other processes see, until it is [withdrawn](Catalog::withdraw_waiter) or not
-/// renewed in time. [`WaiterRecord`] has an example.
+/// renewed in time.
+///
+/// # Examples
+///
+/// ```
+/// use std::sync::Arc;
+/// use tollgate_catalog::{Registry, WaiterRecord};
+/// use tollgate_core::{Span, Tick};
+/// use tollgate_store::{ManualClock, Memory};
+///
+/// let manual = ManualClock::at(Tick::from_secs(1_000_000));
+/// let store = Memory::builder().clock(manual.clock()).build();
+/// let catalog = Registry::new(Arc::new(store)).open_or_register("default").wait()?;
+/// let waiter = WaiterRecord::new("user-1", "gpt-4", manual.now(), std::process::id(), "host-a");
+/// let seen = catalog.show_waiter(&waiter, Span::from_secs(10)).wait()?.expect("a free slot");
+/// manual.advance(Span::from_secs(5));
+/// assert!(catalog.renew_waiter(&seen, Span::from_secs(10)).wait()?);
+/// manual.advance(Span::from_secs(11));
+/// assert!(!catalog.renew_waiter(&seen, Span::from_secs(10)).wait()?, "it was not renewed in time");
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SeenWaiter {
     key: ItemKey,

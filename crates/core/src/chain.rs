@@ -2,7 +2,20 @@
 
 use crate::{Bucket, Costs, Denial, Holder, Limits, Take, Tick};
 
-/// One bucket of a chain, with the costs to take from it. See [`take_all`] for an example.
+/// One bucket of a chain, with the costs to take from it.
+///
+/// # Examples
+///
+/// ```
+/// use tollgate_core::{Bucket, Limit, Limits, Link, Tick, demand, take_all};
+///
+/// let limits = Limits::new([Limit::per_minute("rpm", 10)])?;
+/// let (mut bucket, costs) = (Bucket::fresh(&limits, Tick::ZERO), limits.costs(&demand! { rpm: 4 })?);
+/// let link = Link { limits: &limits, bucket: &mut bucket, costs: &costs };
+/// assert!(take_all(&mut [link], Tick::ZERO, None, |_, _| {}).is_ok());
+/// assert_eq!(bucket.peek(&limits, Tick::ZERO)[0].available(), 6);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 pub struct Link<'a> {
     /// The limits of the bucket.
     pub limits: &'a Limits,

@@ -62,6 +62,14 @@ impl DynamoStore {
     }
 
     /// Returns in how many items the bucket of an entity and a resource is; 0 if there is no such bucket.
+    ///
+    /// # Cancel safety
+    ///
+    /// It changes nothing.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError`] if the table cannot be read.
     pub fn shards_of<'a>(
         &'a self,
         namespace: &'a str,

@@ -77,6 +77,10 @@ impl FileStore {
 
     /// Checks every page of the file for damage.
     ///
+    /// # Cancel safety
+    ///
+    /// It changes nothing.
+    ///
     /// # Errors
     ///
     /// [`StoreError::Refused`] with what is damaged, or an error of the store.

@@ -73,6 +73,10 @@ impl Cluster {
     }
 
     /// Returns the index of the node that has the slot of a key.
+    ///
+    /// # Panics
+    ///
+    /// The cluster does not answer.
     pub fn node_of(&self, key: &str) -> usize {
         let RespReply::Number(slot) = self.nodes[0].command(&["CLUSTER", "KEYSLOT", key]) else {
             panic!("a key has a slot")

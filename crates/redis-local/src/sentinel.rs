@@ -68,6 +68,10 @@ impl SentinelGroup {
     }
 
     /// Makes the replica the master and the master a replica, and waits until it is done.
+    ///
+    /// # Panics
+    ///
+    /// The replica does not become the master in time.
     pub fn fail_over(&self) {
         for check in 0..TRIES {
             // On a busy host the sentinel may have given up.

@@ -1,4 +1,4 @@
-//! Waiting for a cell: a future that stands in its queue.
+//! Waiting for a cell: a future with a place in its queue.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -33,7 +33,7 @@ use crate::{BucketCell, Clock, LeaseTerm, Priority, WAITERS_MAX};
 /// ```
 #[derive(Clone, Debug)]
 pub struct WaitRequest {
-    /// What to take.
+    /// The costs to take.
     pub costs: Costs,
     /// The holder of the resources, if they expire.
     pub term: Option<LeaseTerm>,
@@ -69,7 +69,7 @@ pub struct WaitRequest {
 pub struct Granted {
     /// When it was taken, which a refund needs, and the limits that warned.
     pub taken: Taken,
-    /// What was taken.
+    /// The costs that were taken.
     pub costs: Costs,
     /// The length of the wait, if there was any.
     pub waited: Option<Duration>,

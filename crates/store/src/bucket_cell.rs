@@ -3,7 +3,7 @@
 //! Everything happens under one mutex: a lock around all limits of a bucket costs what one compare-and-swap
 //! costs, and lock-free buys nothing once several limits must move together. A thread that changes the bucket in a
 //! way that may let a waiter pass serves the queue before it releases the lock, so a grant is the commit and no
-//! waiter ever has to look again. Wakers are called after the lock is free.
+//! waiter ever has to ask again. Wakers are called after the lock is free.
 
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::{Arc, Weak};

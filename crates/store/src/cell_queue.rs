@@ -1,4 +1,4 @@
-//! The queue in front of a bucket: who waits, in what order, and what became of them.
+//! The queue in front of a bucket: its waiters, their order, and the results of their waits.
 //!
 //! A waiter's rank is the instant it came plus the patience of its priority. The least rank goes first, so
 //! within a priority it is first come, first served, and a more patient waiter is passed over by less patient
@@ -136,7 +136,7 @@ pub(crate) enum WaitResult {
 
 #[derive(Default)]
 pub(crate) struct CellQueue {
-    /// As many as there are combinations of limits that waiters take from.
+    /// One for each combination of limits that waiters take from.
     classes: Vec<WaiterClass>,
     /// The limits that waiters claim. Only the first of a class gets to claim any, so there are few.
     claims: BTreeMap<Rank, u64>,
@@ -155,7 +155,7 @@ impl CellQueue {
         self.classes.iter().map(|class| class.waiting.len()).sum::<usize>() + self.passed_over.len()
     }
 
-    /// Whether no waiter is to be looked at. Those that were passed over are not.
+    /// Returns true if there is no waiter to serve. Those that were passed over are not served.
     pub(crate) fn is_empty(&self) -> bool {
         self.classes.is_empty()
     }
@@ -171,12 +171,12 @@ impl CellQueue {
         firsts.filter(|first| rank.is_none_or(|rank| **first > rank)).min().copied()
     }
 
-    /// Whether a waiter of a lesser rank claims one of these limits.
+    /// Returns true if a waiter of a lesser rank claims one of these limits.
     pub(crate) fn is_claimed_before(&self, rank: Rank, mask: u64) -> bool {
         self.claims.range(..rank).any(|(_, claimed)| claimed & mask != 0)
     }
 
-    /// Whether a waiter claims one of these limits that a newcomer of this priority may not overtake.
+    /// Returns true if a waiter claims one of these limits that a newcomer of this priority may not overtake.
     pub(crate) fn is_ahead_of(&self, priority: Priority, now: Tick, mask: u64) -> bool {
         self.is_claimed_before(Rank::newcomer(priority, now), mask)
     }

@@ -31,7 +31,7 @@ pub(crate) struct WaitState {
     unserved: bool,
     /// The alarms that are set, the next one last: each was set because it comes before those that were.
     armed: Vec<Tick>,
-    /// Whether an alarm of the clock of the system is set to check for grants that are not collected.
+    /// True if an alarm of the clock of the system is set to check for grants that are not collected.
     is_watched: bool,
     /// That alarm, which is dropped with the queue.
     pub(crate) watch: Option<Arc<dyn Alarm>>,

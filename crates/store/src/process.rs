@@ -1,9 +1,9 @@
-//! Processes of this host as others can look for them, and holders that say which process they are of, so that others
-//! can see that it is gone.
+//! Processes of this host as others can look for them, and ids of holders that name their process, so that others
+//! can find that it has ended.
 //!
 //! An id is made of four numbers of 32 bits: a tag for the boot of the host and its space of process ids, the process
-//! id, the low bits of when the process started, and a counter, whose highest bit says whether the holder holds on for as long
-//! as the process lives. Only who has the same tag can look for the process, so holders of another tag are never judged.
+//! id, the low bits of when the process started, and a counter, whose highest bit is set if the holder lives as long as the
+//! process. Only a process with the same tag can look for it, so holders of another tag are never judged.
 
 use std::collections::HashMap;
 use std::fs;
@@ -38,7 +38,7 @@ pub struct Process {
     pub started: u32,
 }
 
-/// The bit of an id that says that the holder holds on for as long as its process lives.
+/// The bit of an id of a holder that lives as long as its process.
 const LIVING: u128 = 1 << 31;
 
 /// Returns the id of a new holder, which names its process and is unlike that of any other. A holder that is silent for
@@ -136,7 +136,7 @@ impl Process {
         self.is_alive(|| false)
     }
 
-    /// Whether it is there, or may be. If the system says that it has ended, `lives_on` is asked.
+    /// Returns true if it is alive, or may be. If the system reports that it has ended, `lives_on` decides.
     #[cfg(unix)]
     fn is_alive(self, lives_on: impl FnOnce() -> bool) -> bool {
         use rustix::process::{Pid, test_kill_process};
@@ -155,7 +155,7 @@ impl Process {
         true
     }
 
-    /// Whether any thread of the process lives. Its own state is that of its first thread, which may have ended before others.
+    /// Returns true if any thread of the process is alive. Its own state is that of its first thread, which may have ended before others.
     fn has_threads(self) -> bool {
         let Ok(threads) = fs::read_dir(format!("/proc/{}/task", self.pid)) else { return false };
         let lives = |thread: &str| {

@@ -442,7 +442,7 @@ pub enum StoreError {
     Unavailable(Duration, String),
 }
 
-/// What became of a call to a store that was waited for.
+/// Describes a call that was not answered.
 fn unanswered(waited: Duration) -> String {
     match waited {
         Duration::ZERO => "the store cannot be used just now".into(),

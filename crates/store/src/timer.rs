@@ -16,14 +16,14 @@ use crate::{Alarm, Clock, PerProcess, generation};
 pub(crate) struct Timer {
     alarms: Mutex<TimerAlarms>,
     earlier: Condvar,
-    /// Whether its thread was started.
+    /// Set once its thread was started.
     runs: OnceLock<()>,
 }
 
 #[derive(Default)]
 struct TimerAlarms {
     heap: BinaryHeap<Reverse<TimerEntry>>,
-    /// How many there were when those whose owner is gone were last thrown out.
+    /// The number of alarms when those whose owner is gone were last removed.
     swept: usize,
 }
 

@@ -142,6 +142,10 @@ impl LimitPool {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     ///
+    /// # Cancel safety
+    ///
+    /// It changes nothing.
+    ///
     /// # Errors
     ///
     /// A store could not answer.

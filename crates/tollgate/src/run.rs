@@ -12,12 +12,24 @@ pub trait AcquireOutput {
     type Lease: EndLease;
 
     /// The lease, or why there is none as an error of any kind.
+    ///
+    /// # Errors
+    ///
+    /// The reason that there is no lease.
     fn into_result(self) -> Result<Self::Lease, Error>;
 }
 
 /// What can end without its owner waiting: a lease of either kind.
 pub trait EndLease {
     /// Ends it as it was taken and reported.
+    ///
+    /// # Cancel safety
+    ///
+    /// When this returns, awaited or not, the lease has ended, or its end was sent to the store.
+    ///
+    /// # Errors
+    ///
+    /// The store could not write the end of the lease.
     fn commit(self) -> Reply<'static, Result<(), LeaseError>>;
 
     /// Gives everything back, as if nothing had been taken or reported. What has to be sent is sent in the background.

@@ -47,7 +47,17 @@ pub struct JournalLine {
     pub fingerprint: Option<String>,
 }
 
-/// The status of a finished item. [`JournalLine`] has an example.
+/// The status of a finished item.
+///
+/// # Examples
+///
+/// ```
+/// use tollgate_batch::journal::LineStatus;
+///
+/// let status: LineStatus = serde_json::from_str("\"failed\"")?;
+/// assert_eq!(status, LineStatus::Failed);
+/// # Ok::<(), serde_json::Error>(())
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum LineStatus {

@@ -75,7 +75,21 @@ pub struct Journal {
     finished: Finished,
 }
 
-/// What a run does about items that failed in an earlier run. [`Journal`] has an example.
+/// What a run does about items that failed in an earlier run.
+///
+/// # Examples
+///
+/// ```
+/// use tollgate_batch::journal::{Journal, OnFailed};
+///
+/// # let path = std::env::temp_dir().join(format!("tollgate-doc-on-failed-{}.jsonl", std::process::id()));
+/// let line = r#"{"id":"a","status":"failed","index":0,"attempts":1,"throttles":0,"tokens":0,"cost_micros":0}"#;
+/// std::fs::write(&path, format!("{line}\n"))?;
+/// assert!(Journal::open(&path, OnFailed::Keep)?.has("a"));
+/// assert!(!Journal::open(&path, OnFailed::Retry)?.has("a"), "it is called again");
+/// # std::fs::remove_file(&path)?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum OnFailed {
     /// They are finished.

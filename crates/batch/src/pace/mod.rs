@@ -96,7 +96,18 @@ impl Load {
     }
 }
 
-/// A call that has started, to be passed back with its reply. [`Pace`] has an example.
+/// A call that has started, to be passed back with its reply.
+///
+/// # Examples
+///
+/// ```
+/// use tollgate::Tick;
+/// use tollgate_batch::pace::{Load, Pace};
+///
+/// let mut pace = Pace::default();
+/// let start = pace.start(Tick::from_secs(10), Load::tokens(500), false);
+/// assert_eq!((start.load(), pace.in_flight()), (Load::tokens(500), 1));
+/// ```
 #[derive(Clone, Copy, Debug)]
 pub struct PaceStart {
     at: Tick,

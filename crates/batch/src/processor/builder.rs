@@ -31,8 +31,26 @@ use crate::time::Time;
 use crate::{FailureClass, Item};
 use tollgate_store::{SplitMix64, random_u64};
 
-/// A batch before it runs: its settings, and the methods that run it. The [crate](crate) has an
-/// example.
+/// A batch before it runs: its settings, and the methods that run it.
+///
+/// # Examples
+///
+/// ```
+/// use tollgate_batch::{Batch, CallReply, Item, ItemAttempt, Order};
+/// use tollgate_provider::Hint;
+///
+/// # tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap().block_on(async {
+/// let items = (1..=3_u64).map(|number| Item::new(number.to_string(), number));
+/// let mut run = Batch::new().workers(2).order(Order::Input).run(items, |call: ItemAttempt<u64>| async move {
+///     CallReply::done(call.payload() * 2, Hint::ok())
+/// });
+/// let mut outputs = Vec::new();
+/// while let Some(outcome) = run.next().await {
+///     outputs.extend(outcome.result);
+/// }
+/// assert_eq!(outputs, [2, 4, 6]);
+/// # });
+/// ```
 pub struct Batch {
     sizes: BatchSizes,
     order: Order,

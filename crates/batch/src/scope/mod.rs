@@ -121,7 +121,24 @@ pub struct Closed {
     pub reason: Arc<str>,
 }
 
-/// Whether a call may start. [`PaceScope`] has an example.
+/// Whether a call may start.
+///
+/// # Examples
+///
+/// ```
+/// use tollgate::Tick;
+/// use tollgate_batch::scope::Permit;
+///
+/// /// Returns when to ask again; `None` if no call is to start later.
+/// fn next_poll(permit: &Permit) -> Option<Tick> {
+///     match permit {
+///         Permit::CoolingUntil(at) | Permit::PacedUntil(at) => Some(*at),
+///         Permit::Now | Permit::Closed(_) => None,
+///     }
+/// }
+///
+/// assert_eq!(next_poll(&Permit::PacedUntil(Tick::from_secs(5))), Some(Tick::from_secs(5)));
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Permit {
     /// Now.
@@ -134,7 +151,23 @@ pub enum Permit {
     Closed(Closed),
 }
 
-/// A call in flight: the stamp it got when it started. [`PaceScope`] has an example.
+/// A call in flight: the stamp it got when it started.
+///
+/// # Examples
+///
+/// ```
+/// use tollgate::Tick;
+/// use tollgate_batch::pace::Load;
+/// use tollgate_batch::scope::{CooldownPolicy, Effect, PaceScope};
+/// use tollgate_provider::Hint;
+///
+/// let (mut scope, now) = (PaceScope::new(CooldownPolicy::default(), 1), Tick::from_secs(100));
+/// let [first, second] = [(); 2].map(|()| scope.start(now, Load::default()));
+/// assert!(matches!(scope.reply(now, &first, &Hint::throttled(None), true), Effect::Opened(_)));
+/// // The second call started before the cooldown, so it does not begin another one.
+/// scope.reply(now, &second, &Hint::throttled(None), true);
+/// assert_eq!(scope.generation(), 1);
+/// ```
 #[derive(Clone, Copy, Debug)]
 pub struct StartedCall {
     generation: u64,
@@ -142,7 +175,25 @@ pub struct StartedCall {
     start: PaceStart,
 }
 
-/// The effect of a reply on the scope. [`PaceScope`] has an example.
+/// The effect of a reply on the scope.
+///
+/// # Examples
+///
+/// ```
+/// use tollgate::Tick;
+/// use tollgate_batch::pace::Load;
+/// use tollgate_batch::scope::{CooldownPolicy, Effect, PaceScope};
+/// use tollgate_provider::Hint;
+///
+/// let (mut scope, now) = (PaceScope::new(CooldownPolicy::default(), 1), Tick::from_secs(100));
+/// let call = scope.start(now, Load::default());
+/// let text = match scope.reply(now, &call, &Hint::ok(), true) {
+///     Effect::Opened(until) | Effect::Changed(until) => format!("no call starts before {until:?}"),
+///     Effect::Closed(closed) => format!("closed: {}", closed.reason),
+///     Effect::None | Effect::Joined | Effect::Old => "nothing has changed".into(),
+/// };
+/// assert_eq!(text, "nothing has changed");
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Effect {
     /// No effect on other calls.

@@ -71,13 +71,13 @@ pub(crate) struct CacheEpoch {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct CacheStats {
-    /// How many records were found in the cache.
+    /// The number of records that were found in the cache.
     pub hits: u64,
-    /// How many records were read from the store.
+    /// The number of records that were read from the store.
     pub misses: u64,
-    /// How many of the hits were records that do not exist.
+    /// The number of hits on records that do not exist.
     pub negative_hits: u64,
-    /// How many records are in the cache.
+    /// The number of records in the cache.
     pub entries: usize,
 }
 

@@ -37,7 +37,24 @@ pub struct EntityChain {
     expires: Tick,
 }
 
-/// A bucket of a chain, and the limits in force for it. [`EntityChain`] has an example.
+/// A bucket of a chain, and the limits in force for it.
+///
+/// # Examples
+///
+/// ```
+/// use std::sync::Arc;
+/// use tollgate_catalog::{Level, LimitsSource, Registry};
+/// use tollgate_core::{Limit, Limits};
+/// use tollgate_store::Memory;
+///
+/// let catalog = Registry::new(Arc::new(Memory::default())).open_or_register("default").wait()?;
+/// catalog.set_limits(Level::Entity("user-1"), &Limits::new([Limit::per_minute("rpm", 5)])?).wait()?;
+/// let chain = catalog.chain("user-1", "gpt-4").wait()?;
+/// let link = &chain.links[0];
+/// assert_eq!(link.key.pair(), Some(("user-1", "gpt-4")));
+/// assert_eq!((link.limits[0].capacity(), link.source), (5, LimitsSource::EntityDefault));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Debug)]
 pub struct ChainLink {
     /// The id of the entity.

@@ -14,8 +14,21 @@ use super::{SwitchSubject, Switches};
 use crate::audit::Action;
 use crate::{Catalog, CatalogError, Level, Result, name};
 
-/// Whether calls of entities with a parent are charged to the parent, too. [`Catalog::set_cascade`]
-/// has an example.
+/// A cascade policy: it sets whether calls of entities with a parent are charged to the parent, too.
+///
+/// # Examples
+///
+/// ```
+/// use std::sync::Arc;
+/// use tollgate_catalog::{Cascade, Level, Registry};
+/// use tollgate_store::Memory;
+///
+/// let catalog = Registry::new(Arc::new(Memory::default())).open_or_register("default").wait()?;
+/// catalog.set_cascade(Level::Resource("budget"), Some(Cascade::Off)).wait()?;
+/// assert_eq!(catalog.cascade(Level::Resource("budget")).wait()?, Some(Cascade::Off));
+/// assert_eq!(catalog.cascade(Level::Resource("gpt-4")).wait()?, None, "the entity decides");
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cascade {
     /// They are charged to the parent, too.

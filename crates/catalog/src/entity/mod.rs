@@ -52,7 +52,7 @@ pub struct Entity {
     pub metadata: BTreeMap<String, String>,
     /// When it was created, such as `2026-11-15T14:00:00Z`.
     pub created_at: String,
-    /// How many children it has.
+    /// The number of its children.
     pub children: u64,
 }
 

@@ -16,10 +16,26 @@ use crate::{Catalog, CatalogError, Result, keys, name};
 /// the config, both lists of levels with limits, and the managed set.
 const SHARED_WRITES: usize = 5;
 
-/// How many levels can be changed together: each has a record and an audit event.
+/// The most levels that can be changed together: each has a record and an audit event.
 pub const LEVELS_MAX: usize = (WRITES_MAX - SHARED_WRITES) / 2;
 
-/// A level and its new limits. [`Catalog::apply_limits`] has an example.
+/// A level and its new limits.
+///
+/// # Examples
+///
+/// ```
+/// use std::sync::Arc;
+/// use tollgate_catalog::{Level, LevelChange, Registry, Target};
+/// use tollgate_core::{Limit, Limits};
+/// use tollgate_store::Memory;
+///
+/// let catalog = Registry::new(Arc::new(Memory::default())).open_or_register("default").wait()?;
+/// let limits = Limits::new([Limit::per_minute("rpm", 100)])?;
+/// let change = |entity| LevelChange { level: Level::Entity(entity), target: Target::Limits(&limits) };
+/// catalog.apply_limits(None, &[change("user-1"), change("user-2")]).wait()?;
+/// assert!(catalog.limits(Level::Entity("user-2")).wait()?.is_some());
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Copy, Debug)]
 pub struct LevelChange<'a> {
     /// The level.
@@ -28,7 +44,21 @@ pub struct LevelChange<'a> {
     pub target: Target<'a>,
 }
 
-/// The new limits of a level. [`Catalog::apply_limits`] has an example.
+/// The new limits of a level.
+///
+/// # Examples
+///
+/// ```
+/// use tollgate_catalog::Target;
+/// use tollgate_core::Limits;
+///
+/// /// Returns the target of a level by a file that may not name it.
+/// fn target(in_file: Option<&Limits>) -> Target<'_> {
+///     in_file.map_or(Target::Nothing, Target::Limits)
+/// }
+///
+/// assert!(matches!(target(None), Target::Nothing));
+/// ```
 #[derive(Clone, Copy, Debug)]
 pub enum Target<'a> {
     /// These limits, instead of the stored ones. Other settings of the system stay.

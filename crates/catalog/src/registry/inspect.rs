@@ -13,7 +13,27 @@ use super::{Namespace, NamespaceStatus, Registry};
 use crate::limits::read_config;
 use crate::{Catalog, CatalogError, DEFAULT_RESOURCE, Result, keys};
 
-/// A problem of a record. [`Inspection`] has an example.
+/// A problem of a record.
+///
+/// # Examples
+///
+/// ```
+/// use std::sync::Arc;
+/// use tollgate_catalog::{NewEntity, Registry};
+/// use tollgate_store::Memory;
+/// use tollgate_store::records::{ItemKey, Records, Write};
+///
+/// let registry = Registry::new(Arc::new(Memory::default()));
+/// let catalog = registry.open_or_register("default").wait()?;
+/// catalog.create_entity(NewEntity::new("org")).wait()?;
+/// catalog.create_entity(NewEntity::new("user-1").parent("org")).wait()?;
+/// // Another program deletes the record of the parent.
+/// let org = ItemKey::new(format!("{}/ENTITY#org", catalog.namespace_id()), "#META");
+/// catalog.backend().write(&[Write::Delete(org, Vec::new())]).wait()?;
+/// let inspection = registry.inspect().wait()?;
+/// assert_eq!(inspection.findings[0].problem, "its parent \"org\" does not exist");
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Finding {
@@ -21,7 +41,7 @@ pub struct Finding {
     pub namespace: Option<String>,
     /// The subject of the record, such as `entity "user-1"`.
     pub what: String,
-    /// What is wrong with it.
+    /// The problem.
     pub problem: String,
 }
 
@@ -44,7 +64,7 @@ pub struct Finding {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Inspection {
-    /// How many records were inspected.
+    /// The number of records that were inspected.
     pub records: u64,
     /// The problems.
     pub findings: Vec<Finding>,

@@ -66,7 +66,7 @@ pub struct Migrated {
     pub from: String,
     /// The schema after.
     pub to: String,
-    /// How many records were changed.
+    /// The number of records that were changed.
     pub records: u64,
 }
 

@@ -14,13 +14,29 @@ use crate::{CatalogError, Result, keys};
 /// nothing.
 const PASSES_MAX: usize = 1_000;
 
-/// The progress of a purge. [`Purged`] has an example.
+/// The progress of a purge.
+///
+/// # Examples
+///
+/// ```
+/// use std::sync::Arc;
+/// use tollgate_catalog::{PurgeProgress, Registry};
+/// use tollgate_store::Memory;
+///
+/// let registry = Registry::new(Arc::new(Memory::default()));
+/// registry.register("old").wait()?;
+/// let namespace = registry.delete("old").wait()?;
+/// let mut last = PurgeProgress::default();
+/// registry.purge(&namespace.id, |progress| last = progress).wait()?;
+/// assert!(last.records > 0 && last.buckets == 0);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct PurgeProgress {
-    /// How many buckets were removed.
+    /// The number of buckets that were removed.
     pub buckets: u64,
-    /// How many records were removed.
+    /// The number of records that were removed.
     pub records: u64,
 }
 
@@ -44,9 +60,9 @@ pub struct PurgeProgress {
 pub struct Purged {
     /// The namespace that was purged.
     pub namespace: Namespace,
-    /// How many buckets this call removed.
+    /// The number of buckets that this call removed.
     pub buckets: u64,
-    /// How many records this call removed.
+    /// The number of records that this call removed.
     pub records: u64,
 }
 

@@ -70,11 +70,11 @@ pub struct UsageRow {
     pub start: Tick,
     /// The amount of each limit. It is below zero if more was given back than taken in this window.
     pub amounts: BTreeMap<String, i64>,
-    /// How many calls were admitted.
+    /// The number of admitted calls.
     pub events: u64,
     /// The part of the amounts that calls of descendants used, which is counted with them as well.
     pub child_amounts: BTreeMap<String, i64>,
-    /// How many of the calls were made by descendants.
+    /// The number of calls that descendants made.
     pub child_events: u64,
 }
 

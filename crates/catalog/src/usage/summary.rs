@@ -26,25 +26,46 @@ use crate::{Catalog, PageRequest, Result};
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct UsageSummary {
-    /// How many windows have usage.
+    /// The number of windows with usage.
     pub windows: u64,
     /// When the first of them began.
     pub first: Option<Tick>,
     /// When the last of them began.
     pub last: Option<Tick>,
-    /// How many calls were admitted.
+    /// The number of admitted calls.
     pub events: u64,
     /// The usage of each limit.
     pub limits: BTreeMap<String, LimitUsage>,
 }
 
-/// Usage of one limit, summed over all windows. [`UsageSummary`] has an example.
+/// Usage of one limit, summed over all windows.
+///
+/// # Examples
+///
+/// ```
+/// use std::sync::Arc;
+/// use tollgate_catalog::{Registry, UsageQuery, Window};
+/// use tollgate_core::{Limit, Limits, demand};
+/// use tollgate_store::{BucketRef, Key, Memory, Op, Step, Transaction};
+///
+/// let catalog = Registry::new(Arc::new(Memory::default())).open_or_register("default").wait()?;
+/// # let (key, limits) = (Key::new(&["user-1", "gpt-4"]), Limits::new([Limit::per_minute("tpm", 1_000)])?);
+/// # let costs = limits.costs(&demand! { tpm: 40 })?;
+/// # let place = BucketRef { namespace: catalog.namespace_id(), key: &key, limits: &limits };
+/// # let steps = [Step { place, op: Op::Take { costs: &costs, term: None } }];
+/// # catalog.backend().apply(&Transaction { id: None, steps: &steps, metered: true }).wait()?;
+/// // A call of the user has taken 40 tokens.
+/// let summary = catalog.usage_summary(UsageQuery::of_entity("user-1", Window::Month)).wait()?;
+/// let tokens = summary.limits["tpm"];
+/// assert_eq!((tokens.total, tokens.max, tokens.average()), (40, 40, 40.0));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct LimitUsage {
     /// The sum.
     pub total: i64,
-    /// In how many windows it was used.
+    /// The number of windows in which it was used.
     pub windows: u64,
     /// The least usage in one of them.
     pub min: i64,
@@ -76,7 +97,7 @@ impl LimitUsage {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct WindowUsage {
-    /// How many calls were admitted.
+    /// The number of admitted calls.
     pub events: u64,
     /// The amount of each limit.
     pub amounts: BTreeMap<String, i64>,

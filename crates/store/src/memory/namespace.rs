@@ -64,7 +64,7 @@ pub struct NamespaceTable {
     pub(super) records: Arc<RecordTable>,
     /// How long records of usage are kept.
     pub(super) usage_retention: UsageRetention,
-    /// Whether no cell is made any more. Never reset, and read under the lock of a shard.
+    /// True once no cell is made any more. Never reset, and read under the lock of a shard.
     pub(super) closed: AtomicBool,
 }
 

@@ -20,7 +20,7 @@ pub(super) struct PrefetchBuffer {
     held: Vec<u64>,
     /// What was used of it and is not yet counted.
     pub(super) uncounted: UsageDelta,
-    /// How many times what is asked for the next portion is.
+    /// The size of the next portion, as a multiple of what is asked for.
     portion: u64,
     /// When the last portion was taken, and when something was last taken of it.
     filled: Tick,

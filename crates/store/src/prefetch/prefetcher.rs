@@ -117,7 +117,7 @@ struct PrefetchStep<'a> {
     bucket: BucketRef<'a>,
     /// The most that may be held ahead.
     bounds: Vec<u64>,
-    /// What is taken or was reserved.
+    /// The costs that are taken or were reserved.
     costs: &'a Costs,
 }
 
@@ -406,7 +406,7 @@ async fn lock_all(buckets: &[Arc<PrefetchedBucket>]) -> Buffers<'_> {
     locked.into_iter().map(|(_, buffer)| buffer).collect()
 }
 
-/// What was reserved and what was used, if the step is a settlement.
+/// Returns what was reserved and what was used, if the step is a settlement.
 fn settlement<'s>(step: &'s Step<'_>) -> Option<(&'s Costs, &'s [u64])> {
     match &step.op {
         Op::Settle(usage) | Op::SettleExisting(usage) => Some((usage.reserved, usage.used)),

@@ -59,7 +59,7 @@ pub struct TxnBucket<H> {
     pub metered: MeteredBucket,
     /// The data that the store needs to write the bucket back. The default is that of a bucket that does not exist yet.
     pub handle: H,
-    /// Whether the limits of the step are put in force although the transaction is denied.
+    /// True if the limits of the step are put in force although the transaction is denied.
     pub(super) keeps_limits: bool,
 }
 

@@ -102,7 +102,7 @@ pub fn bucket_of_usage(key: &ItemKey) -> Option<(&str, &str, &str)> {
     Some((namespace, entity, resource))
 }
 
-/// How long the window of a record of usage is, by its key.
+/// Returns the window of a record of usage, by its key.
 fn window_of_usage(key: &ItemKey) -> Option<Window> {
     let (_, name, _) = parts_of_usage(key)?;
     Window::ALL.into_iter().find(|window| window.name() == name)

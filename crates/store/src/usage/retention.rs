@@ -88,7 +88,7 @@ impl Default for UsageRetention {
     }
 }
 
-/// How long a record is kept in any case: twice its window, which may be written to until a while after its end.
+/// Returns the least retention of a record: twice its window, which may be written to until a while after its end.
 fn least(window: Window) -> Span {
     match window {
         Window::Hour => Span::from_secs(2 * 3_600),

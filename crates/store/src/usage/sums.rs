@@ -66,7 +66,7 @@ pub fn marked_hour(at: Tick, caller: Caller) -> u32 {
 /// ```
 #[derive(Clone, Debug, PartialEq)]
 pub struct Sums {
-    /// As [`marked_hour`] says it.
+    /// The hour as of [`marked_hour`].
     hour: u32,
     events: u32,
     limits: Limits,
@@ -194,7 +194,7 @@ impl Sums {
         before
     }
 
-    /// Whether there is room for another event, at `at`.
+    /// Returns true if there is room for another event, at `at`.
     #[inline]
     fn is_open(&self, at: Tick, caller: Caller) -> bool {
         self.hour == marked_hour(at, caller) && self.events < u32::MAX

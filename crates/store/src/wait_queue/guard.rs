@@ -43,7 +43,7 @@ pub struct QueueGuard<'a> {
 
 struct GuardPlace {
     key: QueueKey,
-    /// Whether it is in the shared queue, if there is one. Otherwise no other process notifies it, and it must poll.
+    /// True if it is in the shared queue, if there is one. Otherwise no other process notifies it, and it must poll.
     is_listed: bool,
 }
 
@@ -153,7 +153,7 @@ impl<'a> QueueGuard<'a> {
         Ok(self.places.iter().all(|place| !self.is_held_back(&place.key)))
     }
 
-    /// Whether a waiter is ahead of it in a queue. One that is not in the shared queue goes by that of this process, and
+    /// Returns true if a waiter is ahead of it in a queue. One that is not in the shared queue goes by that of this process, and
     /// by its age.
     fn is_held_back(&self, key: &QueueKey) -> bool {
         let is_ahead = |head: Rank| head < self.rank();

@@ -20,7 +20,7 @@ type QueueMap = HashMap<NamespacedKey, Vec<LimitQueue>>;
 pub(super) struct LocalQueues {
     pub(super) waiting: AtomicUsize,
     queues: Mutex<QueueMap>,
-    /// Whether an alarm is set to look for waiters that do not react.
+    /// True if an alarm is set to look for waiters that do not react.
     is_watched: AtomicBool,
     /// The queues of all processes, if there are any.
     shared: OnceLock<Weak<dyn SharedQueues>>,

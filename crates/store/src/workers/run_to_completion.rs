@@ -24,7 +24,7 @@ where
     T: Send + 'static,
 {
     handle: Handle,
-    /// Whether it was polled: a future that never began need not be ended.
+    /// True if it was polled: a future that never began need not be ended.
     is_begun: bool,
     future: Option<Pin<Box<F>>>,
     abandoned: Option<Box<dyn FnOnce(T) + Send>>,

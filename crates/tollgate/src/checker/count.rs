@@ -34,6 +34,10 @@ impl Checker {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     ///
+    /// # Cancel safety
+    ///
+    /// It changes nothing.
+    ///
     /// # Errors
     ///
     /// A resource among the limits, or a store that did not answer.

@@ -362,6 +362,10 @@ impl<'a> Lease<'a> {
     /// a lease that holds no resource has nothing to lose. On a set in a store there is no need to call it, unless
     /// [heartbeats](crate::LimitSetBuilder::heartbeats) are left to the holder.
     ///
+    /// # Cancel safety
+    ///
+    /// If it is dropped, the resources may be kept for another term or not.
+    ///
     /// # Errors
     ///
     /// The store could not answer.

@@ -12,6 +12,10 @@ use crate::admission::WaitPolicy;
 impl Limiter {
     /// Returns the status of every limit of the entity and of its parents. Changes nothing.
     ///
+    /// # Cancel safety
+    ///
+    /// It changes nothing.
+    ///
     /// # Errors
     ///
     /// As [`acquire`](Limiter::acquire), denials aside.
@@ -31,6 +35,10 @@ impl Limiter {
     /// Returns whether the demand would pass now and, if not, which limit of which entity denies it, and when it would pass.
     /// Takes nothing.
     ///
+    /// # Cancel safety
+    ///
+    /// It changes nothing.
+    ///
     /// # Errors
     ///
     /// As [`acquire`](Limiter::acquire), denials aside.
@@ -48,6 +56,10 @@ impl Limiter {
 
     /// As [`check_availability`](Limiter::check_availability), for a call that takes from several resources, all or
     /// nothing.
+    ///
+    /// # Cancel safety
+    ///
+    /// It changes nothing.
     ///
     /// # Errors
     ///
@@ -68,6 +80,10 @@ impl Limiter {
 
     /// Returns how long until the demand would pass, if no other caller takes or gives back meanwhile; `None` if that
     /// depends on others giving back.
+    ///
+    /// # Cancel safety
+    ///
+    /// It changes nothing.
     ///
     /// # Errors
     ///

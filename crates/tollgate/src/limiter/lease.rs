@@ -367,6 +367,10 @@ impl<'a> LimiterLease<'a> {
     /// There is no need to call it: while a lease is open the limiter does so by itself. Without a
     /// [`lease_ttl`](super::LimiterBuilder::lease_ttl) nothing expires.
     ///
+    /// # Cancel safety
+    ///
+    /// If it is dropped, the resources may be kept for another term or not.
+    ///
     /// # Errors
     ///
     /// The store could not answer.

@@ -107,6 +107,10 @@ impl Limiter {
 
     /// A limiter on a store, in a namespace that is registered if it is new.
     ///
+    /// # Cancel safety
+    ///
+    /// If it is dropped, the namespace may be registered.
+    ///
     /// # Errors
     ///
     /// A name that is not valid, a store that does not answer, or one of another version.

@@ -260,7 +260,11 @@ impl LimitSet {
         Acquire::new(self, demand)
     }
 
-    /// When the demand would be admitted if it came now.
+    /// Returns when the demand would be admitted if it came now.
+    ///
+    /// # Cancel safety
+    ///
+    /// It changes nothing.
     ///
     /// # Errors
     ///
@@ -281,8 +285,11 @@ impl LimitSet {
         Ok(cell.ready(&self.0.clock, &costs, Priority::default()))
     }
 
-    /// How every limit stands, how many wait, and whether a cooldown lasts. Changes nothing. Of those who wait for a set in
-    /// a store, the ones of this process are counted.
+    /// Returns the status of every limit, the number of waiters (of this process, if the set is in a store) and the cooldown.
+    ///
+    /// # Cancel safety
+    ///
+    /// It changes nothing.
     ///
     /// # Errors
     ///
@@ -297,8 +304,7 @@ impl LimitSet {
         }
     }
 
-    /// The limits in force; of a set in a store, those that all programs which opened it have named, as far as they are
-    /// cached here.
+    /// Returns the limits in force; of a set in a store, those that all of its programs have named, as far as they are cached.
     pub fn limits(&self) -> Limits {
         match self.backing() {
             Backing::Local(cell) => cell.limits(),

@@ -68,7 +68,19 @@ pub struct StreamReader {
     checkpoints: Checkpoints,
 }
 
-/// Records of one shard, in order. See [`StreamReader`] for an example.
+/// Records of one shard, in order.
+///
+/// # Examples
+///
+/// ```
+/// use tollgate_dynamo::aggregate::{EventKind, StreamBatch};
+///
+/// /// Returns how many items of a batch have expired.
+/// fn expired(batch: &StreamBatch) -> usize {
+///     let removed = batch.records.iter().filter(|record| record.kind == EventKind::Remove);
+///     removed.filter(|record| record.has_expired).count()
+/// }
+/// ```
 #[derive(Clone, Debug)]
 pub struct StreamBatch {
     /// The records; there is at least one.
@@ -78,7 +90,17 @@ pub struct StreamBatch {
     next: Option<String>,
 }
 
-/// The progress of a reader. See [`StreamReader`] for an example.
+/// The progress of a reader.
+///
+/// # Examples
+///
+/// ```
+/// use tollgate_dynamo::aggregate::StreamProgress;
+///
+/// fn show(progress: StreamProgress) -> String {
+///     format!("{} shards are open, {} have ended", progress.open, progress.ended)
+/// }
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct StreamProgress {
