@@ -196,27 +196,31 @@ impl<S: PortionSource> Prefetcher<S> {
     ///
     /// # Cancel safety
     ///
-    /// None: it must be run to its end.
+    /// Dropped once it has been polled, it goes on in the background.
     pub async fn return_bucket(&self, namespace: &str, key: &Key) {
-        if let Some(bucket) = self.buckets.get(namespace, key) {
-            self.return_all(&[bucket]).await;
-        }
+        self.return_all(self.buckets.get(namespace, key).into_iter().collect()).await;
     }
 
     /// Gives back what is held ahead of the buckets of a scope.
     ///
     /// # Cancel safety
     ///
-    /// None: it must be run to its end.
+    /// As [`return_bucket`](Prefetcher::return_bucket).
     pub async fn return_scope(&self, namespace: &str, scope: Scope<'_>) {
-        self.return_all(&self.buckets.of(namespace, scope)).await;
+        self.return_all(self.buckets.of(namespace, scope)).await;
     }
 
-    async fn return_all(&self, buckets: &[Arc<PrefetchedBucket>]) {
-        let Some(source) = self.source.upgrade() else { return };
-        for bucket in buckets {
-            bucket.give_back(&*source, &mut *bucket.buffer.lock().await).await;
-        }
+    /// Gives back in a task of its own: a caller that is dropped between the emptying of a buffer and the answer of the store
+    /// would lose what was used.
+    async fn return_all(&self, buckets: Vec<Arc<PrefetchedBucket>>) {
+        let Some(source) = self.source.upgrade().filter(|_| !buckets.is_empty()) else { return };
+        let task = self.runtime.spawn(async move {
+            for bucket in buckets {
+                bucket.give_back(&*source, &mut *bucket.buffer.lock().await).await;
+            }
+        });
+        // It fails only if the runtime is shut down, and with it the store.
+        let _ = task.await;
     }
 
     /// Drops what is held ahead of the buckets of a scope, which are forgotten, and what was used of it.
@@ -422,4 +426,67 @@ pub fn giving_back(bucket: &BucketRef<'_>, held: &[u64], now: Tick) -> Option<Ow
     let usage = Usage { at: now, reserved: &reserved, used: &used, holder: None };
     let steps = [Step { place: *bucket, op: Op::SettleExisting(usage) }];
     Some(OwnedTransaction::new(&Transaction { id: Some(unique_id()), steps: &steps, metered: true }))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::future::Future;
+    use std::sync::Mutex;
+    use std::task::{Context, Waker};
+    use std::time::Duration;
+
+    use tokio::sync::Notify;
+    use tollgate_core::{Limit, demand};
+
+    use super::super::UsageDelta;
+    use super::*;
+
+    /// A store in which everything fits, and which takes back only when it is open.
+    #[derive(Default)]
+    struct SlowSource {
+        is_open: Notify,
+        used: Mutex<Vec<Vec<i64>>>,
+        is_done: Notify,
+    }
+
+    impl PortionSource for SlowSource {
+        const TAKES_PARTIAL: bool = false;
+
+        fn now(&self) -> Tick {
+            Tick::from_secs(1)
+        }
+
+        async fn take_portion(&self, portion: &Portion) -> PortionOutcome {
+            let taken = StepOutcome::Taken(Taken { at: self.now(), warnings: 0 });
+            PortionOutcome::Taken(portion.call.steps().map(|_| taken).collect())
+        }
+
+        async fn give_back(&self, _: OwnedTransaction, used: UsageDelta) {
+            self.is_open.notified().await;
+            self.used.lock().unwrap().push(used.amounts.to_vec());
+            self.is_done.notify_one();
+        }
+    }
+
+    #[test]
+    fn what_is_given_back_is_counted_although_the_caller_is_dropped() {
+        let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
+        let source = Arc::new(SlowSource::default());
+        let settings = Prefetch::new(5, Duration::from_secs(3_600));
+        let prefetcher = Prefetcher::new(settings, Arc::downgrade(&source), runtime.handle().clone());
+        let (key, limits) =
+            (Key::new(&["user", "gpt-4"]), Limits::new([Limit::per_minute("rpm", 1_000)]).unwrap());
+        let costs = limits.costs(&demand! { rpm: 1 }).unwrap();
+        let bucket = BucketRef { namespace: "ns", key: &key, limits: &limits };
+        let take = [Step { place: bucket, op: Op::Take { costs: &costs, term: None } }];
+        for mode in [ServeMode::Portion, ServeMode::HeldOnly] {
+            assert!(runtime.block_on(prefetcher.serve(&take, mode, 0)).unwrap().is_some());
+        }
+        let mut returned = Box::pin(prefetcher.return_bucket("ns", &key));
+        assert!(returned.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_pending());
+        drop(returned);
+        source.is_open.notify_one();
+        runtime.block_on(source.is_done.notified());
+        assert_eq!(*source.used.lock().unwrap(), [[1]], "the first take was counted with its portion");
+    }
 }
