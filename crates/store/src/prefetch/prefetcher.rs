@@ -486,7 +486,8 @@ mod tests {
         assert!(returned.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_pending());
         drop(returned);
         source.is_open.notify_one();
-        runtime.block_on(source.is_done.notified());
+        let done = async { tokio::time::timeout(Duration::from_secs(60), source.is_done.notified()).await };
+        runtime.block_on(done).expect("the background goes on");
         assert_eq!(*source.used.lock().unwrap(), [[1]], "the first take was counted with its portion");
     }
 }
