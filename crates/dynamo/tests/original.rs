@@ -57,6 +57,8 @@ fn fill(engine: &Engine) {
             ("cascade", AttributeValue::Bool(cascade)),
             ("metadata", AttributeValue::M(HashMap::from([("tier".to_owned(), text("gold"))]))),
             ("created_at", text("2026-01-01T00:00:00+00:00")),
+            ("pgen", number(1_767_225_600_000)),
+            ("pinc", text("0fefd36224cfbbf2")),
             ("GSI4PK", text(NS)),
             ("GSI4SK", text(&format!("{NS}/ENTITY#{id}"))),
         ];
@@ -222,6 +224,33 @@ fn a_table_of_the_original_is_taken_over() {
 }
 
 #[test]
+fn a_limit_that_cannot_be_read_is_listed_and_dropped_alone() {
+    let hands = ManualClock::at(START);
+    let engine = common::engine(&hands.clock());
+    let store = common::builder(hands.clock()).http_client(engine.http_client()).build().wait();
+    let store = Arc::new(store.expect("the engine has what it takes"));
+    fill(&engine);
+    let partition = format!("{NS}/RESOURCE#gpt-4");
+    let mut config = common::raw::get(&engine, &partition, "#CONFIG").expect("it is there");
+    let quota = [("cp", number(100)), ("ra", number(0)), ("rp", number(1)), ("rsched", text("1m0h0"))];
+    config.extend(quota.map(|(suffix, value)| (format!("l_rpd_{suffix}"), value)));
+    put(&engine, config.iter().map(|(name, value)| (name.as_str(), value.clone())).collect());
+    let registry = Registry::new(store.clone());
+    let plan = registry.migration().wait().expect("it is older").expect("there is something to do");
+    let problems: Vec<&str> = plan.lost.iter().map(|finding| finding.problem.as_str()).collect();
+    assert!(problems.iter().any(|problem| problem.contains("limit \"rpd\" cannot be read")), "{problems:?}");
+    assert!(registry.migrate().wait().is_err());
+    registry.migrate_anyway().wait().expect("it drops the quota");
+    let limiter = Limiter::open(store, "default").wait().expect("it answers");
+    let stored = limiter.catalog().limits(Level::Resource("gpt-4")).wait().expect("it can be read");
+    let stored = stored.expect("the other limits stay");
+    assert_eq!(
+        stored.limits.iter().map(|limit| limit.name().to_string()).collect::<Vec<_>>(),
+        ["rpm", "tpm"]
+    );
+}
+
+#[test]
 fn a_quota_of_the_original_begins_again_and_records_of_its_top_ups_are_no_buckets() {
     let hands = ManualClock::at(START);
     let engine = common::engine(&hands.clock());
@@ -246,7 +275,7 @@ fn a_quota_of_the_original_begins_again_and_records_of_its_top_ups_are_no_bucket
             ("GSI4SK", text(&partition)),
         ],
     );
-    Registry::new(store.clone()).migrate_anyway().wait().expect("it is older, and can be upgraded");
+    Registry::new(store.clone()).migrate().wait().expect("it is older, and can be upgraded");
 
     let page = store.activity(NS, Scope::All, None).wait().expect("the record of a top-up is skipped");
     assert_eq!(page.items.len(), 1);

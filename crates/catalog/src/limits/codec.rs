@@ -112,6 +112,22 @@ fn put_limit(fields: &mut Fields, limit: &Limit) {
 }
 
 fn read_limits(fields: &Fields) -> std::result::Result<Limits, String> {
+    let limits = by_limit(fields);
+    let limits = limits.iter().map(|(name, parts)| parts.builder(name));
+    Limits::new(limits.collect::<std::result::Result<Vec<_>, _>>()?).map_err(|why| why.to_string())
+}
+
+/// Returns the limits of a record that cannot be read, each with the reason and its fields.
+pub(crate) fn unreadable_limits(fields: &Fields) -> Vec<(String, String, Vec<String>)> {
+    let unreadable = |(name, parts): (&str, LimitFields<'_>)| {
+        let limit = parts.builder(name).and_then(|builder| builder.build().map_err(|why| why.to_string()));
+        let fields = || parts.0.keys().map(|suffix| format!("l_{name}_{suffix}")).collect();
+        limit.err().map(|why| (name.to_owned(), why, fields()))
+    };
+    by_limit(fields).into_iter().filter_map(unreadable).collect()
+}
+
+fn by_limit(fields: &Fields) -> BTreeMap<&str, LimitFields<'_>> {
     let mut limits: BTreeMap<&str, LimitFields<'_>> = BTreeMap::new();
     for (field, value) in fields {
         // A suffix has no `_`, so the text before the last one is the name.
@@ -120,8 +136,7 @@ fn read_limits(fields: &Fields) -> std::result::Result<Limits, String> {
             limits.entry(limit).or_default().0.insert(suffix, value);
         }
     }
-    let limits = limits.iter().map(|(name, parts)| parts.builder(name));
-    Limits::new(limits.collect::<std::result::Result<Vec<_>, _>>()?).map_err(|why| why.to_string())
+    limits
 }
 
 /// The fields of one limit, by their suffixes.

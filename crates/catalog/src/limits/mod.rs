@@ -16,7 +16,7 @@ use crate::name::{self, DEFAULT_RESOURCE, NameError};
 use crate::{CatalogError, keys};
 
 pub use apply::{LEVELS_MAX, LevelChange, Target};
-pub(crate) use codec::{is_limit_field, read_config};
+pub(crate) use codec::{is_limit_field, read_config, unreadable_limits};
 pub use managed::ManagedSet;
 
 /// The level that limits are stored on. The first level that has any applies as a whole: those of

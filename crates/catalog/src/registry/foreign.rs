@@ -11,19 +11,32 @@ use tollgate_store::records::{Change, Fields, Item, ItemKey, Test, Value, Write}
 
 use super::Finding;
 use crate::disable::{SwitchSubject, Switches};
-use crate::limits::is_limit_field;
+use crate::limits::{is_limit_field, unreadable_limits};
 use crate::{DEFAULT_RESOURCE, keys};
 
 /// Fields of a record of limits, beside those of each limit.
 const CONFIG_FIELDS: [&str; 6] =
     ["entity_id", "resource", "config_version", "on_unavailable", "disabled", "cascade"];
 
-/// Fields of an entity, including those of this program: a migration may run again.
-const ENTITY_FIELDS: [&str; 8] =
-    ["entity_id", "name", "parent_id", "cascade", "metadata", "created_at", "children", "deleting"];
+/// Fields of an entity, including those of this program: a migration may run again. `pgen` and `pinc` distinguish moves and
+/// recreations of an entity for clients of zae-limiter, which refuse migrated records.
+const ENTITY_FIELDS: [&str; 10] = [
+    "entity_id",
+    "name",
+    "parent_id",
+    "cascade",
+    "metadata",
+    "created_at",
+    "children",
+    "deleting",
+    "pgen",
+    "pinc",
+];
 
-/// Sort keys of records, or their prefixes.
-const SORTS: [&str; 13] = [
+/// Sort keys of records, or their prefixes. `#OP#` is the key of a reset or top-up of zae-limiter, which expires after three
+/// days.
+const SORTS: [&str; 14] = [
+    "#OP#",
     "#META",
     "#SWITCH",
     "#CONFIG",
@@ -58,8 +71,8 @@ pub(super) struct Foreign {
     switches: BTreeMap<SwitchSubject, Switches>,
     /// Entities that are enabled explicitly: for one resource, or for all.
     enabled: Vec<(String, Option<String>)>,
-    /// The limits that become shadow limits, by their record.
-    shadows: BTreeMap<ItemKey, Vec<Change>>,
+    /// The changes of limits, by their record: some become shadow limits, some are dropped.
+    limits: BTreeMap<ItemKey, Vec<Change>>,
     /// The resources that have a record of limits.
     resources: BTreeSet<String>,
     /// How many entities have a record of limits, by resource.
@@ -91,6 +104,20 @@ impl Foreign {
         }
         if !is_entity {
             self.check_switches(namespace, item, &what);
+            self.check_limits(namespace, item, &what);
+        }
+    }
+
+    /// Drops limits that cannot be read: one of them would make its level unreadable, and so all lists of levels.
+    fn check_limits(&mut self, namespace: &str, item: &Item, what: &str) {
+        for (limit, why, fields) in unreadable_limits(&item.fields) {
+            self.add_lost(
+                namespace,
+                what.into(),
+                format!("limit {limit:?} cannot be read without it: {why}"),
+            );
+            let removed = fields.into_iter().map(Change::Remove);
+            self.limits.entry(item.key.clone()).or_default().extend(removed);
         }
     }
 
@@ -98,7 +125,7 @@ impl Foreign {
     fn add_shadow(&mut self, key: &ItemKey, limit: &str, value: &Value) {
         if *value == Value::Bool(true) {
             let shadow = Change::Set(format!("l_{limit}_sh"), true.into());
-            self.shadows.entry(key.clone()).or_default().push(shadow);
+            self.limits.entry(key.clone()).or_default().push(shadow);
         }
     }
 
@@ -202,8 +229,8 @@ impl Foreign {
         self.writes.extend(set.map(write).collect::<Vec<_>>());
         // Last, and each record once: an unindexed record is indexed from then on, and indexes lag
         // behind, so a migration that runs again at once may not find it.
-        let shadows = std::mem::take(&mut self.shadows).into_iter();
-        self.writes.extend(shadows.map(|(key, changes)| Write::Change(key, changes, vec![Test::Exists])));
+        let limits = std::mem::take(&mut self.limits).into_iter();
+        self.writes.extend(limits.map(|(key, changes)| Write::Change(key, changes, vec![Test::Exists])));
     }
 
     pub(super) fn add_lost(&mut self, namespace: &str, what: String, problem: String) {
