@@ -16,7 +16,7 @@ struct TestStep {
 }
 
 /// The steps, cheap ones first.
-const STEPS: [TestStep; 9] = [
+const STEPS: [TestStep; 10] = [
     step("tidy", "the house rules hold", tidy_step),
     step("deny", "the dependencies may be used (deny.toml), if cargo-deny is installed", deny::check),
     step("servers", "Redis and Valkey are installed for the tests", servers::prepare),
@@ -25,6 +25,7 @@ const STEPS: [TestStep; 9] = [
     step("emulator", "the suites pass on ministack, and the Lambda writes usage", emulator::run),
     step("examples", "the examples build and run", run_examples),
     step("loom", "every interleaving of the store's locks is sound", loom),
+    step("features", "crates build with few features, as their users build them", features),
     step("docs", "the documentation builds without a warning", docs),
 ];
 
@@ -98,6 +99,14 @@ fn loom(root: &Path) -> Result<()> {
         .env("RUSTFLAGS", "--cfg loom")
         .env("CARGO_TARGET_DIR", target.to_string_lossy())
         .run(root)
+}
+
+/// Checks builds in which no other crate of the workspace enables what is missing.
+fn features(root: &Path) -> Result<()> {
+    for package in ["tollgate-cli", "tollgate-dynamo", "tollgate"] {
+        Cargo::new(["check", "--package", package]).run(root)?;
+    }
+    Ok(())
 }
 
 fn docs(root: &Path) -> Result<()> {
