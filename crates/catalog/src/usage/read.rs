@@ -30,7 +30,9 @@ impl Catalog {
         Reply::later(async move {
             query.check()?;
             let mut walk = UsageWalk::from_cursor(query.page.after.as_ref())?;
-            let unwritten = self.unwritten(&query, &walk, query.page.limit.max(1)).await?;
+            // One more than fits on the page, so that the walk sees that it is cut.
+            let most = query.page.limit.max(1).saturating_add(1);
+            let unwritten = self.unwritten(&query, &walk, most).await?;
             let items = self.walk(&query, &mut walk, &unwritten, query.page.limit).await?;
             Ok(Page { items, next: walk.cursor() })
         })

@@ -118,10 +118,15 @@ fn usage_is_listed_in_pages(open: OpenBackend<'_>) {
         use_some(&fixture, "e", "gpt-3", 1);
         fixture.advance(HOUR);
     }
+    // More rows that are in no record yet than fit on a page.
+    for entity in ["f", "g", "h", "i"] {
+        use_some(&fixture, entity, "gpt-4", 1);
+    }
     for query in [
         UsageQuery::of_entity("e", Window::Hour).resource("gpt-4"),
         UsageQuery::of_entity("e", Window::Hour),
         UsageQuery::of_resource("gpt-4", Window::Hour),
+        UsageQuery::of_all_entities(Window::Hour),
     ] {
         let whole = rows(&fixture, query.clone());
         for limit in [1, 3, 100] {
