@@ -224,7 +224,7 @@ fn answers_that_are_lost_charge_nothing_twice() {
 fn a_portion_that_nobody_heard_of_is_given_back() {
     let (hands, server) = (ManualClock::at(START), Server::start(ServerKind::Redis));
     let proxy = Proxy::to(server.port());
-    let store = builder(&hands, &proxy.url(), 50).timeout(Duration::from_millis(400)).build().wait();
+    let store = builder(&hands, &proxy.url(), 50).timeout(Duration::from_secs(2)).build().wait();
     let store = store.expect("the server is there");
     let limiter = Limiter::open(Arc::new(store.clone()), "default").wait().expect("it answers");
     let limits = [Limit::per_hour("rpm", 1_000), Limit::per_hour("tpm", 100_000)];
