@@ -36,7 +36,7 @@ impl Exit {
     pub(crate) fn kind(self) -> &'static str {
         match self {
             Exit::USAGE => "usage",
-            Exit::DENIED => "refused",
+            Exit::DENIED => "denied",
             Exit::UNAVAILABLE => "unavailable",
             Exit::CONFIG => "config",
             _ => "failure",

@@ -20,7 +20,7 @@ pub(crate) struct Row {
     state: AtomicU8,
     calls: AtomicU64,
     waited_ms: AtomicU64,
-    refused: AtomicU64,
+    denied: AtomicU64,
     tokens: AtomicU64,
 }
 
@@ -28,19 +28,19 @@ pub(crate) struct Row {
 pub(crate) enum State {
     Waiting,
     Admitted,
-    Refused,
+    Denied,
     Gone,
 }
 
 /// Words and colours that read well on dark and on light. Yellow and cyan do not.
-const STATES: [(&str, &str); 4] = [("waiting", "35"), ("admitted", "32"), ("refused", "31"), ("done", "2")];
+const STATES: [(&str, &str); 4] = [("waiting", "35"), ("admitted", "32"), ("denied", "31"), ("done", "2")];
 
 impl Row {
     pub(crate) fn new(name: &'static str, kind: &'static str, hurried: bool) -> Row {
         let state = AtomicU8::new(State::Waiting as u8);
         let zero = AtomicU64::default;
-        let (calls, waited_ms, refused, tokens) = (zero(), zero(), zero(), zero());
-        Row { name, kind, hurried, state, calls, waited_ms, refused, tokens }
+        let (calls, waited_ms, denied, tokens) = (zero(), zero(), zero(), zero());
+        Row { name, kind, hurried, state, calls, waited_ms, denied, tokens }
     }
 
     pub(crate) fn show(&self, state: State) {
@@ -57,9 +57,9 @@ impl Row {
         self.tokens.fetch_add(tokens, Relaxed);
     }
 
-    pub(crate) fn refused(&self) {
-        self.refused.fetch_add(1, Relaxed);
-        self.show(State::Refused);
+    pub(crate) fn denied(&self) {
+        self.denied.fetch_add(1, Relaxed);
+        self.show(State::Denied);
     }
 
     fn line(&self, paint: Paint) -> String {
@@ -72,7 +72,7 @@ impl Row {
             self.kind,
             paint.with(colour, &format!("{word:<10}")),
             self.calls.load(Relaxed),
-            self.refused.load(Relaxed),
+            self.denied.load(Relaxed),
             self.tokens.load(Relaxed),
         )
     }
@@ -134,9 +134,9 @@ impl Board {
             format!("{} {}/{}", limit.limit().name(), limit.available(), limit.limit().capacity())
         });
         let (elapsed, waiting) = (elapsed.to_duration().as_secs_f64(), status.waiting);
-        let [calls, refused] = [self.sum(|row| &row.calls), self.sum(|row| &row.refused)];
+        let [calls, denied] = [self.sum(|row| &row.calls), self.sum(|row| &row.denied)];
         format!(
-            "{elapsed:4.1} s  {}  done {calls}  waiting {waiting}  refused {refused}",
+            "{elapsed:4.1} s  {}  done {calls}  waiting {waiting}  denied {denied}",
             limits.collect::<Vec<_>>().join("  ")
         )
     }
@@ -153,15 +153,15 @@ impl Board {
             self.rows.iter().for_each(|row| println!("{}", row.line(Paint(false))));
         }
         let waited = self.sum(|row| &row.waited_ms) as f64 / 1e3;
-        let [calls, refused, tokens] =
-            [self.sum(|row| &row.calls), self.sum(|row| &row.refused), self.sum(|row| &row.tokens)];
+        let [calls, denied, tokens] =
+            [self.sum(|row| &row.calls), self.sum(|row| &row.denied), self.sum(|row| &row.tokens)];
         println!();
         println!(" {calls} calls were admitted and used {tokens} tokens; they waited {waited:.1} s in all.");
-        println!(" {refused} were refused, because their turn would have come too late.");
+        println!(" {denied} were denied, because their turn would have come too late.");
     }
 }
 
-const HEAD: &str = " worker   kind     waits for  state        calls    waited   refused   tokens";
+const HEAD: &str = " worker   kind     waits for  state        calls    waited   denied   tokens";
 
 fn bars(status: &SetStatus, paint: Paint) -> Vec<String> {
     const WIDTH: u64 = 24;

@@ -1,4 +1,4 @@
-//! Threads and tasks share one limit set, and a table shows who is admitted, waits and is refused.
+//! Threads and tasks share one limit set, and a table shows who is admitted, waits and is denied.
 //!
 //! `cargo run --release -p tollgate --example quickstart`; with `TOLLGATE_EXAMPLE_QUICK=1` it takes less than a second.
 
@@ -133,7 +133,7 @@ impl Office {
     /// How many milliseconds to stay away after a refusal, which says how long it would have taken.
     fn back_off(&self, row: &Row, error: &AcquireError) -> u64 {
         if self.is_open() && row.hurried {
-            row.refused();
+            row.denied();
         }
         let wait = error.denial().and_then(|denial| denial.wait()).unwrap_or(HURRY);
         wait.clamp(HURRY, 2 * HURRY).min(self.left()).as_millis() as u64 + 1

@@ -83,7 +83,7 @@ impl DemoSummary {
 
     /// Returns each count with its name and what it means.
     fn meanings(&self) -> Vec<(String, &'static str, String)> {
-        let DemoCount { admitted, refused, waited, waited_ms, over_used, throttled, no_account, .. } =
+        let DemoCount { admitted, denied, waited, waited_ms, over_used, throttled, no_account, .. } =
             self.total;
         let wait = duration_text::roughly(Duration::from_millis(waited_ms / waited.max(1)));
         let spent =
@@ -91,7 +91,7 @@ impl DemoSummary {
         vec![
             (grouped(admitted), "admitted", "calls that all limits of a key and its project let through".into()),
             (grouped(waited), "waited", format!("of them did, for {wait} on average: the workers of acme wait")),
-            (grouped(refused), "denied", "with the time to retry at: those of globex do not wait".into()),
+            (grouped(denied), "denied", "with the time to retry at: those of globex do not wait".into()),
             (
                 grouped(throttled),
                 "throttled",
@@ -134,16 +134,15 @@ impl UsedByEntity {
     }
 
     fn cells(&self) -> [TableCell; 8] {
-        let DemoCount { refused, waited, over_used, throttled, .. } = self.count;
+        let DemoCount { denied, waited, over_used, throttled, .. } = self.count;
         let name = match self.project {
             Some(_) => TableCell::from(format!("  {}", self.entity)),
             None => TableCell::name(&self.entity),
         };
-        let [calls, refused, waited, throttled, over_used] =
-            [self.calls, refused, waited, throttled, over_used]
-                .map(|number| TableCell::from(grouped(number)));
+        let [calls, denied, waited, throttled, over_used] =
+            [self.calls, denied, waited, throttled, over_used].map(|number| TableCell::from(grouped(number)));
         let spent = dollars(self.spent_micros).into();
-        [name, calls, refused, waited, throttled, grouped(self.tokens).into(), over_used, spent]
+        [name, calls, denied, waited, throttled, grouped(self.tokens).into(), over_used, spent]
     }
 }
 

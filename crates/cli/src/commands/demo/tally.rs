@@ -9,7 +9,7 @@ use serde::Serialize;
 #[derive(Default)]
 pub(super) struct DemoTally {
     admitted: AtomicU64,
-    refused: AtomicU64,
+    denied: AtomicU64,
     waiting: AtomicU64,
     waited: AtomicU64,
     waited_ms: AtomicU64,
@@ -24,7 +24,7 @@ pub(super) struct DemoCount {
     /// Calls that were admitted.
     pub(super) admitted: u64,
     /// Calls that were denied or timed out.
-    pub(super) refused: u64,
+    pub(super) denied: u64,
     /// Calls that wait now.
     #[serde(skip)]
     pub(super) waiting: u64,
@@ -63,7 +63,7 @@ impl DemoTally {
 
     /// Counts a denied call.
     pub(super) fn deny(&self) {
-        self.refused.fetch_add(1, Ordering::Relaxed);
+        self.denied.fetch_add(1, Ordering::Relaxed);
     }
 
     /// Counts tokens that a call used beyond what it acquired.
@@ -86,7 +86,7 @@ impl DemoTally {
         let read = |number: &AtomicU64| number.load(Ordering::Relaxed);
         DemoCount {
             admitted: read(&self.admitted),
-            refused: read(&self.refused),
+            denied: read(&self.denied),
             waiting: read(&self.waiting),
             waited: read(&self.waited),
             waited_ms: read(&self.waited_ms),
@@ -101,7 +101,7 @@ impl std::iter::Sum for DemoCount {
     fn sum<I: Iterator<Item = DemoCount>>(counts: I) -> DemoCount {
         counts.fold(DemoCount::default(), |sum, count| DemoCount {
             admitted: sum.admitted + count.admitted,
-            refused: sum.refused + count.refused,
+            denied: sum.denied + count.denied,
             waiting: sum.waiting + count.waiting,
             waited: sum.waited + count.waited,
             waited_ms: sum.waited_ms + count.waited_ms,

@@ -147,12 +147,12 @@ impl DemoView {
 
     /// Formats the state on one line.
     pub(super) fn line(&self, done: u64) -> String {
-        let DemoCount { admitted, refused, waiting, throttled, .. } = self.sum;
+        let DemoCount { admitted, denied, waiting, throttled, .. } = self.sum;
         let left = |row: &DemoRow| format!("{} {}", row.name, row.limits[3].left_text());
         let projects = self.rows.iter().filter(|row| row.count.is_none());
         let budgets = projects.map(left).collect::<Vec<_>>().join(", ");
         format!(
-            "{done:>4}s  ok {admitted:>4}  denied {refused:>4}  wait {waiting:>2}  429 {throttled:>3}  left: {budgets}"
+            "{done:>4}s  ok {admitted:>4}  denied {denied:>4}  wait {waiting:>2}  429 {throttled:>3}  left: {budgets}"
         )
     }
 }
@@ -191,8 +191,8 @@ impl DemoRow {
         let DemoRow { name, limits: [rpm, tpm, slots, spend], count } = self;
         let counted =
             |of: fn(&DemoCount) -> u64| count.as_ref().map(|count| grouped(of(count))).unwrap_or_default();
-        let denied = counted(|count| count.refused);
-        let is_denied = count.is_some_and(|count| count.refused > 0);
+        let denied = counted(|count| count.denied);
+        let is_denied = count.is_some_and(|count| count.denied > 0);
         [
             if count.is_some() { name.into() } else { TableCell::name(name) },
             rpm.bar(bar),
@@ -294,7 +294,7 @@ mod tests {
             let place = places.next().unwrap_or_default();
             DemoLimit { available: available[place], limit: Some(limit) }
         });
-        let count = DemoCount { admitted: 99_999, refused: 99_999, waiting: 3, ..DemoCount::default() };
+        let count = DemoCount { admitted: 99_999, denied: 99_999, waiting: 3, ..DemoCount::default() };
         let row = |name: &str| DemoRow {
             name: name.into(),
             limits: levels.clone(),

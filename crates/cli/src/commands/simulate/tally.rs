@@ -61,7 +61,7 @@ pub(super) struct SimTally {
 pub(super) struct SimCounts {
     pub(super) calls: u64,
     pub(super) admitted: u64,
-    pub(super) refused: u64,
+    pub(super) denied: u64,
     pub(super) failed: u64,
 }
 
@@ -147,7 +147,7 @@ impl SimTally {
             match outcome {
                 SimOutcome::Admitted(_) => counts.admitted += 1,
                 SimOutcome::Failed { .. } => counts.failed += 1,
-                _ => counts.refused += 1,
+                _ => counts.denied += 1,
             }
         }
     }

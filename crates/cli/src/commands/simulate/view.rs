@@ -23,7 +23,7 @@ pub(super) struct SimulateAnswer {
     wait: bool,
     calls: u64,
     admitted: u64,
-    refused: u64,
+    denied: u64,
     failed: u64,
     malformed: u64,
     impossible: u64,
@@ -61,7 +61,7 @@ struct SimEntityView {
     entity: String,
     calls: u64,
     admitted: u64,
-    refused: u64,
+    denied: u64,
     failed: u64,
 }
 
@@ -69,7 +69,7 @@ struct SimEntityView {
 struct HourView {
     start: String,
     calls: u64,
-    refused: u64,
+    denied: u64,
 }
 
 #[derive(Serialize)]
@@ -98,11 +98,11 @@ impl SimulateAnswer {
         replayed: &Replayed,
     ) -> SimulateAnswer {
         let tally = &replayed.tally;
-        let SimCounts { calls, admitted, refused, failed } = tally.all;
+        let SimCounts { calls, admitted, denied, failed } = tally.all;
         let hour = |(hour, counts): (&u64, &SimCounts)| HourView {
             start: iso(hour_start(*hour)),
             calls: counts.calls,
-            refused: counts.refused,
+            denied: counts.denied,
         };
         SimulateAnswer {
             log: args.log.display().to_string(),
@@ -110,7 +110,7 @@ impl SimulateAnswer {
             wait: args.wait,
             calls,
             admitted,
-            refused,
+            denied,
             failed,
             malformed,
             impossible: tally.impossible,
@@ -125,9 +125,9 @@ impl SimulateAnswer {
             by_hour: tally.hours.iter().map(hour).collect(),
             worst_waits: tally.worst().into_iter().map(|wait| WaitView::of(wait, replayed)).collect(),
             failures: failures(tally),
-            exceeds_max_denied: args.max_denied.is_some_and(|max| max.is_exceeded(refused, calls)),
+            exceeds_max_denied: args.max_denied.is_some_and(|max| max.is_exceeded(denied, calls)),
             max_denied: args.max_denied,
-            hours: tally.hours.iter().map(|(hour, counts)| (*hour, counts.refused)).collect(),
+            hours: tally.hours.iter().map(|(hour, counts)| (*hour, counts.denied)).collect(),
         }
     }
 
@@ -149,10 +149,10 @@ impl SimulateAnswer {
         row("limits", self.limits.clone().into());
         row("calls", calls.into());
         row("admitted", TableCell::styled(self.share(self.admitted), style::GOOD));
-        let bad = if self.refused > 0 { style::BAD } else { style::GOOD };
+        let bad = if self.denied > 0 { style::BAD } else { style::GOOD };
         let over = self.max_denied.filter(|_| self.exceeds_max_denied);
         let over = over.map(|max| format!(", more than the {} of --max-denied", max.shown()));
-        let denied = self.share(self.refused) + &over.unwrap_or_default();
+        let denied = self.share(self.denied) + &over.unwrap_or_default();
         row("denied", TableCell::styled(denied, bad));
         if self.impossible > 0 {
             row("", format!("{} of them ask for more than the capacity", grouped(self.impossible)).into());
@@ -188,17 +188,12 @@ impl SimulateAnswer {
         page.table_or_line(&table, "none: all timed out behind other waiters");
         page.heading("Denied by entity");
         let mut table = TextTable::new(["ENTITY", "CALLS", "DENIED", "SHARE"]).right(1).right(2).right(3);
-        for SimEntityView { entity, calls, refused, .. } in &self.by_entity {
-            if *refused == 0 {
+        for SimEntityView { entity, calls, denied, .. } in &self.by_entity {
+            if *denied == 0 {
                 continue;
             }
-            let share = format!("{:.1}%", *refused as f64 * 100.0 / (*calls).max(1) as f64);
-            table.row([
-                TableCell::name(entity),
-                grouped(calls).into(),
-                grouped(refused).into(),
-                share.into(),
-            ]);
+            let share = format!("{:.1}%", *denied as f64 * 100.0 / (*calls).max(1) as f64);
+            table.row([TableCell::name(entity), grouped(calls).into(), grouped(denied).into(), share.into()]);
         }
         page.table(&table);
     }
@@ -208,8 +203,8 @@ impl SimulateAnswer {
         if first == last || last - first >= HOURS_MAX {
             return;
         }
-        let refused: BTreeMap<u64, u64> = self.hours.iter().copied().collect();
-        let value = |hour: u64| i64::try_from(refused.get(&hour).copied().unwrap_or(0)).unwrap_or(i64::MAX);
+        let denied: BTreeMap<u64, u64> = self.hours.iter().copied().collect();
+        let value = |hour: u64| i64::try_from(denied.get(&hour).copied().unwrap_or(0)).unwrap_or(i64::MAX);
         let values: Vec<i64> = (*first..=*last).map(value).collect();
         let label = |hour: u64| iso(hour_start(hour)).get(5..16).unwrap_or_default().replace('T', " ");
         let labels: Vec<String> = (*first..=*last).map(label).collect();
@@ -243,7 +238,7 @@ impl SimulateAnswer {
 impl Answer for SimulateAnswer {
     fn text(&self, page: &mut TextPage) {
         self.summary(page);
-        if self.refused > 0 {
+        if self.denied > 0 {
             self.denials(page);
             self.chart(page);
         }
@@ -300,10 +295,10 @@ fn most_denied(replayed: &Replayed, max: usize) -> Vec<SimEntityView> {
     let mut entities: Vec<(&str, &SimCounts)> =
         (0..).zip(counts).map(|(number, counts)| (replayed.entities.name(number), counts)).collect();
     entities.retain(|(_, counts)| counts.calls > 0);
-    entities.sort_by_key(|(name, counts)| (std::cmp::Reverse((counts.refused, counts.calls)), *name));
+    entities.sort_by_key(|(name, counts)| (std::cmp::Reverse((counts.denied, counts.calls)), *name));
     let view = |(entity, counts): (&str, &SimCounts)| {
-        let SimCounts { calls, admitted, refused, failed } = *counts;
-        SimEntityView { entity: entity.to_owned(), calls, admitted, refused, failed }
+        let SimCounts { calls, admitted, denied, failed } = *counts;
+        SimEntityView { entity: entity.to_owned(), calls, admitted, denied, failed }
     };
     entities.into_iter().take(max).map(view).collect()
 }
