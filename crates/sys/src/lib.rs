@@ -18,6 +18,8 @@
 
 mod clock;
 mod condvar;
+mod cycles;
+mod futex;
 mod generation;
 mod mutex;
 #[cfg(unix)]
@@ -37,6 +39,7 @@ mod no_fork {
 
 pub use clock::monotonic_nanos;
 pub use condvar::Condvar;
+pub use cycles::cycles;
 pub use generation::generation;
 pub use mutex::{Mutex, MutexGuard, RawMutex};
 pub use no_fork::NoFork;

@@ -30,7 +30,7 @@ fn single_bucket() -> Vec<BenchRow> {
             meter: TimeKind::ThreadCpu,
             ours: Some(subjects::one_limit),
             peer: governor(governor::one_limit),
-            bar: Some(Threshold::CostAtMost(2.0)),
+            bar: Some(Threshold::CostAtMost(1.6)),
             crowd: FEW,
         }),
         BenchRow::Contest(Contest {
@@ -38,7 +38,7 @@ fn single_bucket() -> Vec<BenchRow> {
             meter: TimeKind::ThreadCpu,
             ours: Some(subjects::three_limits_settled),
             peer: governor(governor::three_limits_in_a_row),
-            bar: Some(Threshold::CostAtMost(2.0)),
+            bar: Some(Threshold::CostAtMost(1.6)),
             crowd: FEW,
         }),
         BenchRow::Contest(Contest {

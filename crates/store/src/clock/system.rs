@@ -12,7 +12,7 @@ use std::thread;
 use std::time::SystemTime;
 
 use tollgate_core::Tick;
-use tollgate_sys::monotonic_nanos;
+use tollgate_sys::{cycles, monotonic_nanos};
 
 /// How often the monotonic clock is compared with the time of day.
 const COMPARE_EVERY: u64 = 1_000_000_000;
@@ -38,7 +38,11 @@ pub(super) struct SystemClock {
 
 /// The counter of the processor, measured.
 #[derive(Debug)]
-struct CycleCounter(quanta::Clock);
+struct CycleCounter {
+    measured: quanta::Clock,
+    /// Whether the clock that was measured is the cycle counter, which is read inline then.
+    counts_cycles: bool,
+}
 
 thread_local! {
     /// What the counter showed at one instant, and what the monotonic clock did, as this thread saw it last.
@@ -120,24 +124,36 @@ pub(super) fn time_of_day_ahead() -> u64 {
 
 impl CycleCounter {
     fn measure() -> CycleCounter {
-        CycleCounter(quanta::Clock::new())
+        let measured = quanta::Clock::new();
+        let (before, raw, after) = (cycles(), measured.raw(), cycles());
+        let counts_cycles =
+            before.is_some_and(|before| before <= raw) && after.is_some_and(|after| raw <= after);
+        CycleCounter { measured, counts_cycles }
+    }
+
+    #[inline]
+    fn raw(&self) -> u64 {
+        match cycles() {
+            Some(cycles) if self.counts_cycles => cycles,
+            _ => self.measured.raw(),
+        }
     }
 
     /// The monotonic clock by the counter; `None` if it must not be trusted.
     #[inline]
     fn nanos(&self) -> Option<u64> {
-        let ((then, nanos), raw) = (LOOKED.get(), self.0.raw());
-        let since = if raw >= then { self.0.delta_as_nanos(then, raw) } else { u64::MAX };
+        let ((then, nanos), raw) = (LOOKED.get(), self.raw());
+        let since = if raw >= then { self.measured.delta_as_nanos(then, raw) } else { u64::MAX };
         (since < TRUSTED_FOR).then(|| nanos + since)
     }
 
     /// Looks at the clock of the system, and trusts the counter for a while if nothing came between.
     #[cold]
     fn look(&self, clock: &SystemClock) -> u64 {
-        let before = self.0.raw();
+        let before = self.raw();
         let nanos = clock.nanos();
-        let after = self.0.raw();
-        if self.0.delta_as_nanos(before, after) <= LOOK_MAX {
+        let after = self.raw();
+        if self.measured.delta_as_nanos(before, after) <= LOOK_MAX {
             LOOKED.set((after, nanos));
         }
         nanos

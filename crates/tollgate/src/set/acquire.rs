@@ -4,10 +4,10 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
-use tollgate_core::{AsDemand, Costs, Demand};
+use tollgate_core::{AsDemand, Costs, Demand, Packed};
 use tollgate_store::{BucketCell, Granted, Reply, WaitError, WaitRequest};
 
-use super::{Backing, FastPath, LimitSet, StoredBacking};
+use super::{Backing, LimitSet, StoredBacking};
 use crate::{Acquire, AcquireError, Attempt, Event, Lease, TryAcquire};
 
 /// The future of an [`Acquire`] of a [`LimitSet`].
@@ -51,7 +51,7 @@ impl<'a, D: AsDemand> TryAcquire<'a, LimitSet, D> {
     /// # Errors
     ///
     /// As [`LimitSet::try_acquire`].
-    #[inline]
+    #[inline(always)]
     pub fn wait(self) -> Result<Attempt<Lease<'a>>, AcquireError> {
         match self.source.backing() {
             Backing::Local(cell) => self.source.try_local(cell, &self.demand, self.priority),
@@ -79,26 +79,23 @@ impl<'a, D: AsDemand> Acquire<'a, LimitSet, D> {
     /// # Errors
     ///
     /// As [`LimitSet::acquire`].
-    #[inline]
+    #[inline(always)]
     pub fn wait(self) -> Result<Lease<'a>, AcquireError> {
         let cell = match self.source.backing() {
             Backing::Local(cell) => cell,
             Backing::Stored(remote) => return self.wait_stored(remote),
         };
         // Mostly there is no need to wait. Otherwise the queue looks again, and knows what to do.
-        match self.source.try_fast(cell, &self.demand)? {
-            Ok((at, taken)) => Ok(Lease::bare(self.source, at, taken)),
-            Err(outcome) => self.wait_in_queue(cell, outcome),
+        let mut taken = Packed::default();
+        match self.source.take_fast(cell, &self.demand, &mut taken) {
+            Some(at) => Ok(Lease::bare(self.source, at, taken)),
+            None => self.wait_in_queue(cell),
         }
     }
 
     #[cold]
-    fn wait_in_queue(&self, cell: &'a Arc<BucketCell>, outcome: FastPath) -> Result<Lease<'a>, AcquireError> {
-        let costs = match self.source.finish_slow(&self.demand, outcome)? {
-            Ok(lease) => return Ok(lease),
-            Err(costs) => costs,
-        };
-        let holder = self.source.next_holder();
+    fn wait_in_queue(&self, cell: &'a Arc<BucketCell>) -> Result<Lease<'a>, AcquireError> {
+        let (costs, holder) = (self.source.costs_of(&self.demand)?, self.source.next_holder());
         admit(self.source, holder, self.request(cell, costs, holder).wait())
     }
 

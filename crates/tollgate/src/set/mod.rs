@@ -86,16 +86,6 @@ struct SetShared {
     changing: Mutex<()>,
 }
 
-/// A demand that the fast path did not finish.
-enum FastPath {
-    /// Nothing yet.
-    Skipped,
-    /// It was not taken.
-    Denied(SmallCosts),
-    /// It was taken, and there is more to be done.
-    Taken(Tick, SmallCosts),
-}
-
 impl LimitSet {
     /// A set of these limits, in memory, with the usual settings.
     ///
@@ -126,16 +116,17 @@ impl LimitSet {
         TryAcquire::new(self, demand)
     }
 
-    #[inline]
+    #[inline(always)]
     fn try_local(
         &self,
         cell: &Arc<BucketCell>,
         demand: &impl AsDemand,
         priority: Priority,
     ) -> Result<Attempt<Lease<'_>>, AcquireError> {
-        match self.try_fast(cell, demand)? {
-            Ok((at, taken)) => Ok(Attempt::Admitted(Lease::bare(self, at, taken))),
-            Err(outcome) => self.try_slow(cell, demand, priority, outcome),
+        let mut taken = Packed::default();
+        match self.take_fast(cell, demand, &mut taken) {
+            Some(at) => Ok(Attempt::Admitted(Lease::bare(self, at, taken))),
+            None => self.try_slow(cell, demand, priority),
         }
     }
 
@@ -145,13 +136,8 @@ impl LimitSet {
         cell: &Arc<BucketCell>,
         demand: &impl AsDemand,
         priority: Priority,
-        outcome: FastPath,
     ) -> Result<Attempt<Lease<'_>>, AcquireError> {
-        let costs = match self.finish_slow(demand, outcome)? {
-            Ok(lease) => return Ok(Attempt::Admitted(lease)),
-            Err(costs) => costs,
-        };
-        let holder = self.next_holder();
+        let (costs, holder) = (self.costs_of(demand)?, self.next_holder());
         match cell.try_take(&self.0.clock, &costs, self.term(holder), priority) {
             Ok(taken) => Ok(Attempt::Admitted(self.admit(taken, &costs, holder))),
             Err(denial) => self.denied(cell, &costs, denial),
@@ -170,44 +156,20 @@ impl LimitSet {
     }
 
     /// Takes the demand if it is an ordinary one: of few limits in this process that have no waiter, with nothing that
-    /// expires, and no observer to notify. Otherwise [`finish_slow`](LimitSet::finish_slow).
+    /// expires, and no observer to notify. Otherwise it changes nothing and returns `None`, and the general path decides.
     ///
-    /// Inlined, and what is rare is moved out of it: there is less to do than to call, and less to take than to move.
-    #[inline(always)]
-    fn try_fast(
-        &self,
-        cell: &BucketCell,
-        demand: &impl AsDemand,
-    ) -> Result<Result<(Tick, Packed), FastPath>, DemandError> {
+    /// It writes what is taken before the bucket is locked, and returns the rest in registers, so that the caller makes the
+    /// lease in its place: reading words that were written in other pieces a moment before stalls the processor.
+    #[inline]
+    fn take_fast(&self, cell: &BucketCell, demand: &impl AsDemand, taken: &mut Packed) -> Option<Tick> {
         let set = &*self.0;
-        if set.names.len() > SmallCosts::LIMITS || set.lease_ttl.is_some() {
-            return Ok(Err(FastPath::Skipped));
+        if set.names.len() > SmallCosts::LIMITS || set.lease_ttl.is_some() || set.reporter.is_watched() {
+            return None;
         }
         let mut costs = SmallCosts::default();
-        set.names.resolve_into(&mut costs, demand, |name| self.skip_unknown(name))?;
-        let Some(at) = cell.take_plain(&set.clock, &costs) else { return Ok(Err(FastPath::Denied(costs))) };
-        match costs.pack() {
-            Some(taken) if !set.reporter.is_watched() => Ok(Ok((at, taken))),
-            _ => Ok(Err(FastPath::Taken(at, costs))),
-        }
-    }
-
-    /// The lease, if the demand was taken, or what is to be taken.
-    #[cold]
-    fn finish_slow(
-        &self,
-        demand: &impl AsDemand,
-        outcome: FastPath,
-    ) -> Result<Result<Lease<'_>, Costs>, DemandError> {
-        let limits = self.0.names.len();
-        Ok(match outcome {
-            FastPath::Skipped => Err(self.costs_of(demand)?),
-            FastPath::Denied(costs) => Err(costs.to_costs(limits)),
-            // Limits that may warn are not on the fast path.
-            FastPath::Taken(at, costs) => {
-                Ok(self.admit(Taken { at, warnings: 0 }, &costs.to_costs(limits), None))
-            }
-        })
+        set.names.resolve_into(&mut costs, demand, |name| self.skip_unknown(name)).ok()?;
+        *taken = costs.pack()?;
+        cell.take_plain(&set.clock, &costs)
     }
 
     #[inline(never)]
