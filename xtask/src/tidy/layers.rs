@@ -11,7 +11,7 @@ enum Allowed {
 }
 
 /// The architecture as a table: a crate and the crates of this workspace it may use.
-const LAYERS: [(&str, Allowed); 22] = [
+const LAYERS: [(&str, Allowed); 20] = [
     ("tollgate-core", Allowed::Only(&[])),
     ("tollgate-sys", Allowed::Only(&[])),
     ("tollgate-store", Allowed::Only(&["tollgate-core", "tollgate-sys"])),
@@ -23,7 +23,7 @@ const LAYERS: [(&str, Allowed); 22] = [
     ("tollgate-redis", Allowed::Only(&["tollgate-core", "tollgate-store", "tollgate-calendar"])),
     ("tollgate-redis-local", Allowed::Only(&[])),
     ("tollgate-dynamo", Allowed::Only(&["tollgate-core", "tollgate-store", "tollgate-calendar"])),
-    ("tollgate-dynamo-local", Allowed::Only(&["tollgate-core", "tollgate-store"])),
+    ("tollgate-dynamo-local", Allowed::Only(&["tollgate-store"])),
     ("tollgate-catalog", Allowed::Only(&["tollgate-core", "tollgate-store", "tollgate-calendar"])),
     ("tollgate-calendar", Allowed::Only(&["tollgate-core"])),
     (
@@ -49,13 +49,11 @@ const LAYERS: [(&str, Allowed); 22] = [
             "tollgate-catalog",
         ]),
     ),
-    ("tollgate-provider", Allowed::Only(&["tollgate-core"])),
+    ("tollgate-provider", Allowed::Only(&[])),
     ("tollgate-mock-provider", Allowed::Only(&["tollgate", "tollgate-provider"])),
     ("tollgate-batch", Allowed::Only(&["tollgate", "tollgate-provider", "tollgate-store"])),
-    ("tollgate-server", Allowed::Everything),
     ("tollgate-cli", Allowed::Everything),
-    ("tollgate-lambda", Allowed::Everything),
-    ("tollgate-py", Allowed::Everything),
+    ("tollgate-lambda", Allowed::Only(&["tollgate-core", "tollgate-dynamo", "tollgate-store"])),
     ("tollgate-bench", Allowed::Everything),
     ("xtask", Allowed::Everything),
 ];

@@ -39,7 +39,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn unsafe_code_is_caught_outside_shm_only() {
+    fn unsafe_code_is_caught_outside_sys_and_shm() {
         let code = "fn f() {\n    unsafe { g() }\n}\n";
         assert_eq!(check_source("crates/core/src/lib.rs", code)[0].line, 2);
         assert_eq!(check_source("crates/shm/src/lib.rs", code), []);
@@ -58,7 +58,7 @@ mod tests {
     }
 
     #[test]
-    fn shm_has_lints_of_its_own() {
+    fn sys_and_shm_have_lints_of_their_own() {
         assert!(check_manifest("crates/shm/Cargo.toml", "[lints.rust]\nunsafe_code = \"allow\"\n").is_none());
         assert!(check_manifest("crates/shm/Cargo.toml", "[package]\n").is_some());
     }
