@@ -161,9 +161,14 @@ fn a_file_that_may_not_be_written_or_read_is_refused() {
     }
     mode(&folder.file("read-only"), 0o444);
     mode(&folder.file("unreadable"), 0o000);
+    // A copy: the other user may not enter the folder of this program, such as the home of root.
+    let program = folder.file("program");
+    fs::copy(std::env::current_exe().unwrap(), &program).unwrap();
+    mode(&program, 0o755);
     mode(folder.path(), 0o555);
     let outcome = |name: &str| {
-        let mut command = child::command("the_one_without_permissions", "open", &folder.file(name));
+        let mut command =
+            child::command_of(&program, "the_one_without_permissions", "open", &folder.file(name));
         if rustix::process::geteuid().is_root() {
             std::os::unix::process::CommandExt::uid(&mut command, 65_534);
         }

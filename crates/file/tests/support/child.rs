@@ -19,8 +19,12 @@ pub struct Process {
 }
 
 pub fn command(entry: &str, role: &str, file: &Path) -> Command {
-    let this = std::env::current_exe().expect("this binary has a path");
-    let mut command = Command::new(this);
+    command_of(&std::env::current_exe().expect("this binary has a path"), entry, role, file)
+}
+
+/// As [`command`], with a copy of the test binary.
+pub fn command_of(program: &Path, entry: &str, role: &str, file: &Path) -> Command {
+    let mut command = Command::new(program);
     command.args([entry, "--exact", "--nocapture", "--test-threads=1"]);
     command.env(ROLE, role).env(FILE, file).stdout(Stdio::piped());
     command
