@@ -1,22 +1,18 @@
 """Makes a folder of Python packages of our own: make_venv.py FOLDER PACKAGE...
 
+With --add, make_venv.py --add FOLDER PACKAGE... installs into one that is there.
+
 Works with nothing but python3: Debian leaves out what makes pip, and some hosts have no pip at all.
 """
 
-import json
 import pathlib
 import subprocess
 import sys
 import tempfile
-import urllib.request
 import venv
 
-PIP = "https://pypi.org/pypi/pip/json"
-
-
-def install(python, pip, packages):
-    subprocess.run([*pip, "install", "--quiet", "--disable-pip-version-check", *packages], check=True)
-    return python
+# What holds pip on Debian and Ubuntu.
+PIP_PACKAGE = "python3-pip-whl"
 
 
 def works(command):
@@ -24,17 +20,17 @@ def works(command):
 
 
 def downloaded_pip(folder):
-    """pip as a file that Python runs as it is."""
-    with urllib.request.urlopen(PIP) as answer:
-        files = json.load(answer)["urls"]
-    wheel = next(file for file in files if file["packagetype"] == "bdist_wheel")
-    path = pathlib.Path(folder) / wheel["filename"]
-    with urllib.request.urlopen(wheel["url"]) as answer:
-        path.write_bytes(answer.read())
-    return str(path / "pip")
+    """pip as a file that Python runs as it is, from a package of the distribution; nothing is installed."""
+    if subprocess.run(["apt-get", "download", "-qq", PIP_PACKAGE], cwd=folder).returncode != 0:
+        subprocess.run(["apt-get", "update"], check=True)
+        subprocess.run(["apt-get", "download", "-qq", PIP_PACKAGE], cwd=folder, check=True)
+    folder = pathlib.Path(folder)
+    package = next(folder.glob("*.deb"))
+    subprocess.run(["dpkg", "-x", package, folder / "unpacked"], check=True)
+    return str(next((folder / "unpacked").rglob("pip-*.whl")) / "pip")
 
 
-def main(folder, packages):
+def make(folder):
     try:
         import ensurepip  # noqa: F401 (Debian has it in a package of its own)
 
@@ -42,17 +38,28 @@ def main(folder, packages):
     except ImportError:
         with_pip = False
     venv.create(folder, with_pip=with_pip, clear=True)
+
+
+def install(folder, options):
     python = str(pathlib.Path(folder) / "bin" / "python")
     own, host = [python, "-m", "pip"], [sys.executable, "-m", "pip", "--python", python]
     with tempfile.TemporaryDirectory() as temporary:
-        if with_pip:
+        if works(own):
             pip = own
         elif works(host):
             pip = host
         else:
             pip = [python, downloaded_pip(temporary)]
-        install(python, pip, packages)
+        subprocess.run([*pip, "install", "--quiet", "--disable-pip-version-check", *options], check=True)
+
+
+def main(arguments):
+    if arguments[0] == "--add":
+        install(arguments[1], arguments[2:])
+    else:
+        make(arguments[0])
+        install(arguments[0], arguments[1:])
 
 
 if __name__ == "__main__":
-    main(sys.argv[1], sys.argv[2:])
+    main(sys.argv[1:])

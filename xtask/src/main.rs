@@ -17,6 +17,7 @@ mod stopwatch;
 mod test;
 mod test_binaries;
 mod tidy;
+mod wheel;
 
 use std::process::ExitCode;
 
@@ -28,7 +29,7 @@ Automation for Tollgate.
 Usage: cargo xtask COMMAND [OPTIONS]
 
 Commands:
-  test   Run everything that must pass: tidy, deny, tests, the emulator, examples, loom, docs
+  test   Run everything that must pass: tidy, deny, tests, Python, the emulator, examples, loom, docs
            --only STEP   run one step
            --list        name the steps and stop
   soak   Run the tests that start processes, threads or servers again and again on busy cores

@@ -16,23 +16,30 @@ pub(crate) struct Python {
 }
 
 impl Python {
-    /// Installs the packages, unless they are installed.
+    /// Installs the packages that the steps of the tests share, unless they are installed.
     pub(crate) fn prepare(root: &Path) -> Result<Python> {
-        let folder = metadata::load(root)?.target_directory.join("venv");
-        let stamp = folder.join("packages.txt");
-        let wanted = PACKAGES.join("\n");
+        Python::with(root, "venv", &PACKAGES)
+    }
+
+    /// Installs `packages` into a folder of this name, unless they are installed.
+    pub(crate) fn with(root: &Path, name: &str, packages: &[&str]) -> Result<Python> {
+        let folder = metadata::load(root)?.target_directory.join(name);
+        let (stamp, wanted) = (folder.join("packages.txt"), packages.join("\n"));
         if std::fs::read_to_string(&stamp).is_ok_and(|there| there == wanted) {
             return Ok(Python { folder });
         }
-        println!("installing {} into {}", PACKAGES.join(", "), folder.display());
-        let script = root.join("xtask/python/make_venv.py");
-        let status = Command::new("python3").arg(script).arg(&folder).args(PACKAGES).status();
-        if !status.context("python3 cannot be started; this step needs it")?.success() {
-            bail!("the packages cannot be installed; this step needs PyPI or a mirror that pip knows");
-        }
+        println!("installing {} into {}", packages.join(", "), folder.display());
+        make_venv(root, |make| make.arg(&folder).args(packages))?;
         // Last, so that an interrupted installation is repeated.
         std::fs::write(&stamp, wanted).with_context(|| format!("cannot write {}", stamp.display()))?;
         Ok(Python { folder })
+    }
+
+    /// Installs a wheel, in place of one of the same version.
+    pub(crate) fn install(&self, root: &Path, wheel: &Path) -> Result<()> {
+        make_venv(root, |make| {
+            make.arg("--add").arg(&self.folder).args(["--no-deps", "--force-reinstall"]).arg(wheel)
+        })
     }
 
     /// Finds a file of one of the packages below `part`.
@@ -47,4 +54,13 @@ impl Python {
     pub(crate) fn command(&self, program: &str) -> Command {
         Command::new(self.folder.join("bin").join(program))
     }
+}
+
+fn make_venv(root: &Path, arguments: impl FnOnce(&mut Command) -> &mut Command) -> Result<()> {
+    let mut make = Command::new("python3");
+    arguments(make.arg(root.join("xtask/python/make_venv.py")));
+    if !make.status().context("python3 cannot be started; this step needs it")?.success() {
+        bail!("the packages cannot be installed; this step needs PyPI or a mirror that pip knows");
+    }
+    Ok(())
 }

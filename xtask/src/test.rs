@@ -6,7 +6,7 @@ use anyhow::{Context, Result, bail};
 
 use crate::command::Cargo;
 use crate::stopwatch::Stopwatch;
-use crate::{TaskOutcome, deny, emulator, examples, metadata, repo, servers, tidy};
+use crate::{TaskOutcome, deny, emulator, examples, metadata, repo, servers, tidy, wheel};
 
 /// One step: its name, what it checks, and its function.
 struct TestStep {
@@ -16,11 +16,12 @@ struct TestStep {
 }
 
 /// The steps, cheap ones first.
-const STEPS: [TestStep; 10] = [
+const STEPS: [TestStep; 11] = [
     step("tidy", "the house rules hold", tidy_step),
     step("deny", "the dependencies may be used (deny.toml), if cargo-deny is installed", deny::check),
     step("servers", "Redis and Valkey are installed for the tests", servers::prepare),
     step("test", "unit, integration and documentation tests pass", tests),
+    step("python", "the wheel installs, and the tests of the Python package pass", wheel::test),
     step("deploy", "CloudFormation understands the template", emulator::check_template),
     step("emulator", "the suites pass on ministack, and the Lambda writes usage", emulator::run),
     step("examples", "the examples build and run", run_examples),

@@ -2,7 +2,7 @@
 
 use std::cell::Cell;
 use std::future::Future;
-use std::pin::pin;
+use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::task::{Context, Poll, Wake, Waker};
 use std::thread::{self, Thread};
@@ -38,6 +38,22 @@ impl Drop for Waits {
     fn drop(&mut self) {
         WAITS.set(self.0);
     }
+}
+
+/// Polls a future that this thread waits for with nothing else to do: a store may do slow work in it, as in
+/// [`Reply::wait`](crate::Reply::wait). For callers that sleep by means of their own until the waker is called.
+///
+/// ```
+/// use std::pin::{Pin, pin};
+/// use std::task::{Context, Poll, Waker};
+/// use tollgate_store::poll_blocking;
+///
+/// let future = pin!(async { 7 });
+/// assert_eq!(poll_blocking(future, &mut Context::from_waker(Waker::noop())), Poll::Ready(7));
+/// ```
+pub fn poll_blocking<F: Future>(future: Pin<&mut F>, context: &mut Context<'_>) -> Poll<F::Output> {
+    let _waits = Waits::new();
+    future.poll(context)
 }
 
 /// Runs `future` to its end, parking the thread while there is nothing to do.

@@ -49,7 +49,7 @@ pub mod workers;
 pub use acquire::{Granted, WaitError, WaitFuture, WaitRequest};
 pub use activity::Activity;
 pub use backend::{Backend, BucketStatus, FORGET_MAX, Scope};
-pub use block_on::may_block;
+pub use block_on::{may_block, poll_blocking};
 pub use bucket_cell::{BucketCell, LeaseTerm};
 pub use cell_queue::{PRIORITY_OFFSET, Priority, Rank, WAITERS_MAX};
 pub use chain::{CHAIN_MAX, CellChain, ChainError, PLAIN_CHAIN_MAX, PlainStep};

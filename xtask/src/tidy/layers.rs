@@ -11,7 +11,7 @@ enum Allowed {
 }
 
 /// The architecture as a table: a crate and the crates of this workspace it may use.
-const LAYERS: [(&str, Allowed); 20] = [
+const LAYERS: [(&str, Allowed); 21] = [
     ("tollgate-core", Allowed::Only(&[])),
     ("tollgate-sys", Allowed::Only(&[])),
     ("tollgate-store", Allowed::Only(&["tollgate-core", "tollgate-sys"])),
@@ -54,6 +54,7 @@ const LAYERS: [(&str, Allowed); 20] = [
     ("tollgate-batch", Allowed::Only(&["tollgate", "tollgate-provider", "tollgate-store"])),
     ("tollgate-cli", Allowed::Everything),
     ("tollgate-lambda", Allowed::Only(&["tollgate-core", "tollgate-dynamo", "tollgate-store"])),
+    ("tollgate-python", Allowed::Everything),
     ("tollgate-bench", Allowed::Everything),
     ("xtask", Allowed::Everything),
 ];

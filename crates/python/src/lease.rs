@@ -1,0 +1,431 @@
+//! Leases: what an admitted caller holds.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use pyo3::exceptions::PyResourceWarning;
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyType};
+use pyo3::{PyTraverseError, PyVisit};
+use tollgate::{Demand, Lease};
+use tollgate_store::{Mutex, Reply, generation};
+
+use crate::demand::{changes, owned_demand};
+use crate::error::{OrRaise, lease_ended};
+use crate::set::PyLimitSet;
+use crate::wait::pending::{Begun, Pending};
+use crate::wait::thread::{block_on, run};
+use crate::wait::{FirstPoll, PendingOp, operation};
+use crate::warning::warn_from_drop;
+
+/// What an admitted caller holds, until it is settled, committed or cancelled; whatever happens, it counts once.
+///
+/// As a context manager it commits at the end of the block, and gives everything back if an exception leaves the block. A lease that is
+/// dropped without an end frees its resources, and what was reserved stays charged. It belongs to the process that took it.
+#[pyclass(frozen, name = "Lease", module = "tollgate", weakref)]
+pub(crate) struct PyLease {
+    slot: Mutex<Option<Lease<'static>>>,
+    set: Py<PyLimitSet>,
+    process: u32,
+    /// Whether another call has it now, which may wait for its store.
+    is_lent: AtomicBool,
+}
+
+impl PyLease {
+    pub(crate) fn new(lease: Lease<'static>, set: Py<PyLimitSet>) -> PyLease {
+        PyLease { slot: Mutex::new(Some(lease)), set, process: generation(), is_lent: AtomicBool::new(false) }
+    }
+
+    /// Takes the lease to end it.
+    fn take(&self, py: Python<'_>) -> PyResult<Lease<'static>> {
+        self.check_process(py)?;
+        self.slot.lock().take().ok_or_else(|| self.ended(py))
+    }
+
+    fn check_process(&self, py: Python<'_>) -> PyResult<()> {
+        if self.process == generation() {
+            return Ok(());
+        }
+        Err(lease_ended(py, "the lease belongs to the process that took it; acquire one here"))
+    }
+
+    #[cold]
+    fn ended(&self, py: Python<'_>) -> PyErr {
+        if self.is_lent.load(Ordering::Relaxed) {
+            return lease_ended(py, "another call is using the lease; let it return first");
+        }
+        lease_ended(py, "the lease has ended already")
+    }
+
+    /// Looks at the lease.
+    fn with<T>(&self, py: Python<'_>, look: impl FnOnce(&mut Lease<'static>) -> T) -> PyResult<T> {
+        self.check_process(py)?;
+        match self.slot.lock().as_mut() {
+            Some(lease) => Ok(look(lease)),
+            None => Err(self.ended(py)),
+        }
+    }
+
+    fn first_poll(&self) -> FirstPoll {
+        self.set.get().first_poll()
+    }
+
+    /// Ends the lease in this thread.
+    fn end(&self, py: Python<'_>, end: impl FnOnce(Lease<'static>) -> Ending + Send) -> PyResult<()> {
+        let lease = self.take(py)?;
+        let reply = match self.first_poll() {
+            FirstPoll::Attached => end(lease),
+            FirstPoll::Detached => py.detach(|| end(lease)),
+        };
+        block_on(py, reply, self.first_poll())?.or_raise(py)
+    }
+}
+
+type Ending = Reply<'static, Result<(), tollgate::LeaseError>>;
+
+/// Returns an awaitable that ends the lease.
+fn end_later(
+    slf: &Bound<'_, PyLease>,
+    name: &'static str,
+    end: impl FnOnce(Lease<'static>) -> Ending + Send + 'static,
+) -> Pending {
+    let this = slf.clone().unbind();
+    Pending::new(
+        name,
+        Box::new(move |py| {
+            let (lease, first) = (this.get().take(py)?, this.get().first_poll());
+            let reply = if first == FirstPoll::Detached { py.detach(|| end(lease)) } else { end(lease) };
+            let ended = operation(reply, |py, ended| ended.or_raise(py));
+            Ok(Begun::UnderWay(ended, first))
+        }),
+    )
+}
+
+/// A lease that a call has taken out of its object, and puts back.
+struct LentLease {
+    owner: Py<PyLease>,
+    lease: Option<Lease<'static>>,
+}
+
+impl LentLease {
+    fn of(py: Python<'_>, owner: &Bound<'_, PyLease>) -> PyResult<LentLease> {
+        let lease = owner.get().take(py)?;
+        owner.get().is_lent.store(true, Ordering::Relaxed);
+        Ok(LentLease { owner: owner.clone().unbind(), lease: Some(lease) })
+    }
+}
+
+impl Drop for LentLease {
+    fn drop(&mut self) {
+        let owner = self.owner.get();
+        *owner.slot.lock() = self.lease.take();
+        owner.is_lent.store(false, Ordering::Relaxed);
+    }
+}
+
+/// Takes more for a lease, all or nothing.
+fn consume(py: Python<'_>, owner: &Bound<'_, PyLease>, demand: Demand) -> PyResult<PendingOp> {
+    let mut lent = LentLease::of(py, owner)?;
+    let consumed = async move {
+        match &mut lent.lease {
+            Some(lease) => lease.consume(&demand).await,
+            None => Ok(()),
+        }
+    };
+    Ok(operation(consumed, |py, consumed| consumed.or_raise(py)))
+}
+
+/// Keeps the resources of a lease for another term.
+fn heartbeat(py: Python<'_>, owner: &Bound<'_, PyLease>) -> PyResult<PendingOp> {
+    let lent = LentLease::of(py, owner)?;
+    let beat = async move {
+        match &lent.lease {
+            Some(lease) => lease.heartbeat().await,
+            None => Ok(false),
+        }
+    };
+    Ok(operation(beat, |py, alive| alive.or_raise(py)))
+}
+
+#[pymethods]
+impl PyLease {
+    /// Ends the lease with what was really used. Less than taken is given back, more becomes debt; what is not named counts as it was
+    /// taken or reported.
+    #[pyo3(signature = (usage=None, /, **named))]
+    fn settle(
+        &self,
+        py: Python<'_>,
+        usage: Option<&Bound<'_, PyAny>>,
+        named: Option<&Bound<'_, PyDict>>,
+    ) -> PyResult<()> {
+        let usage = owned_demand(py, usage, named, self.set.get().names())?;
+        self.end(py, move |lease| lease.settle(&usage))
+    }
+
+    /// As `settle`, in an event loop.
+    #[pyo3(signature = (usage=None, /, **named))]
+    fn settle_async(
+        slf: &Bound<'_, Self>,
+        usage: Option<&Bound<'_, PyAny>>,
+        named: Option<&Bound<'_, PyDict>>,
+    ) -> PyResult<Pending> {
+        let usage = owned_demand(slf.py(), usage, named, slf.get().set.get().names())?;
+        Ok(end_later(slf, "Lease.settle_async", move |lease| lease.settle(&usage)))
+    }
+
+    /// Ends the lease with what was reported; what was not reported counts as it was taken.
+    fn commit(&self, py: Python<'_>) -> PyResult<()> {
+        self.end(py, Lease::commit)
+    }
+
+    /// As `commit`, in an event loop.
+    fn commit_async(slf: &Bound<'_, Self>) -> Pending {
+        end_later(slf, "Lease.commit_async", Lease::commit)
+    }
+
+    /// Ends the lease as if nothing had been taken: for calls that were never made.
+    fn cancel(&self, py: Python<'_>) -> PyResult<()> {
+        self.end(py, Lease::cancel)
+    }
+
+    /// As `cancel`, in an event loop.
+    fn cancel_async(slf: &Bound<'_, Self>) -> Pending {
+        end_later(slf, "Lease.cancel_async", Lease::cancel)
+    }
+
+    /// Notes what was used, to count when the lease ends. The last report of a limit counts.
+    #[pyo3(signature = (usage=None, /, **named))]
+    fn report(
+        &self,
+        py: Python<'_>,
+        usage: Option<&Bound<'_, PyAny>>,
+        named: Option<&Bound<'_, PyDict>>,
+    ) -> PyResult<()> {
+        let usage = owned_demand(py, usage, named, self.set.get().names())?;
+        self.with(py, |lease| lease.report(&usage))?.or_raise(py)
+    }
+
+    /// Adds to what was used, to count when the lease ends: `lease.adjust(tpm=+120)`. What goes beyond what was taken becomes debt.
+    #[pyo3(signature = (by=None, /, **named))]
+    fn adjust(
+        &self,
+        py: Python<'_>,
+        by: Option<&Bound<'_, PyAny>>,
+        named: Option<&Bound<'_, PyDict>>,
+    ) -> PyResult<()> {
+        let changes = changes(py, by, named)?;
+        let by = changes.iter().map(|(name, by)| (name.as_str(), *by));
+        self.with(py, |lease| lease.adjust(by))?.or_raise(py)
+    }
+
+    /// Takes more from the set, all or nothing, now, and holds it like the rest. Raises `RateLimited` if it is denied.
+    #[pyo3(signature = (demand=None, /, **named))]
+    fn consume(
+        slf: &Bound<'_, Self>,
+        demand: Option<&Bound<'_, PyAny>>,
+        named: Option<&Bound<'_, PyDict>>,
+    ) -> PyResult<()> {
+        let (py, first) = (slf.py(), slf.get().first_poll());
+        let demand = owned_demand(py, demand, named, slf.get().set.get().names())?;
+        run(py, consume(py, slf, demand)?, first).map(drop)
+    }
+
+    /// As `consume`, in an event loop.
+    #[pyo3(signature = (demand=None, /, **named))]
+    fn consume_async(
+        slf: &Bound<'_, Self>,
+        demand: Option<&Bound<'_, PyAny>>,
+        named: Option<&Bound<'_, PyDict>>,
+    ) -> PyResult<Pending> {
+        let demand = owned_demand(slf.py(), demand, named, slf.get().set.get().names())?;
+        let this = slf.clone().unbind();
+        let begin = move |py: Python<'_>| {
+            let owner = this.bind(py);
+            Ok(Begun::UnderWay(consume(py, owner, demand)?, owner.get().first_poll()))
+        };
+        Ok(Pending::new("Lease.consume_async", Box::new(begin)))
+    }
+
+    /// Keeps the resources for another term. Returns false if they had expired: they may be another holder's now. A set in a
+    /// store sends heartbeats by itself.
+    fn heartbeat(slf: &Bound<'_, Self>) -> PyResult<Py<PyAny>> {
+        let (py, first) = (slf.py(), slf.get().first_poll());
+        run(py, heartbeat(py, slf)?, first)
+    }
+
+    /// As `heartbeat`, in an event loop.
+    fn heartbeat_async(slf: &Bound<'_, Self>) -> Pending {
+        let this = slf.clone().unbind();
+        let begin = move |py: Python<'_>| {
+            let owner = this.bind(py);
+            Ok(Begun::UnderWay(heartbeat(py, owner)?, owner.get().first_poll()))
+        };
+        Pending::new("Lease.heartbeat_async", Box::new(begin))
+    }
+
+    /// The set that it was taken from.
+    #[getter]
+    fn set(&self, py: Python<'_>) -> Py<PyLimitSet> {
+        self.set.clone_ref(py)
+    }
+
+    /// A copy of the config of the set, such as the account or region to use.
+    #[getter]
+    fn config<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        self.set.get().config_copy(py)
+    }
+
+    /// How many seconds the caller waited for it; `None` if it did not.
+    #[getter]
+    fn waited(&self, py: Python<'_>) -> PyResult<Option<f64>> {
+        self.with(py, |lease| lease.waited().map(|waited| waited.as_secs_f64()))
+    }
+
+    /// What was taken, by the name of the limit.
+    #[getter]
+    fn reserved<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        self.amounts(py, |lease, name| lease.reserved(name))
+    }
+
+    /// What was reported, by the name of the limit.
+    #[getter]
+    fn reported<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        self.amounts(py, |lease, name| lease.reported(name))
+    }
+
+    /// The names of limits in shadow mode that would have denied the call, and of soft limits that it passed.
+    #[getter]
+    fn warnings(&self, py: Python<'_>) -> PyResult<Vec<String>> {
+        self.with(py, |lease| lease.warnings().iter().map(|name| name.as_str().to_owned()).collect())
+    }
+
+    /// Whether it limits less than it should, because the store was unavailable.
+    #[getter]
+    fn degraded(&self, py: Python<'_>) -> PyResult<bool> {
+        self.with(py, |lease| lease.is_degraded())
+    }
+
+    /// Whether its resources are known to be lost: it was silent for too long.
+    #[getter]
+    fn lost(&self, py: Python<'_>) -> PyResult<bool> {
+        self.with(py, |lease| lease.lost())
+    }
+
+    /// Whether it has ended.
+    #[getter]
+    fn ended_(&self) -> bool {
+        self.slot.lock().is_none() && !self.is_lent.load(Ordering::Relaxed)
+    }
+
+    fn __bool__(&self) -> bool {
+        true
+    }
+
+    fn __enter__(slf: Bound<'_, Self>) -> Bound<'_, Self> {
+        slf
+    }
+
+    fn __exit__(
+        &self,
+        py: Python<'_>,
+        exc_type: Option<&Bound<'_, PyType>>,
+        exc: Option<&Bound<'_, PyAny>>,
+        traceback: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<()> {
+        let _ = (exc, traceback);
+        match (self.has_ended(), exc_type.is_some()) {
+            (true, _) => Ok(()),
+            (false, false) => self.commit(py),
+            // The caller's exception counts, not that the lease could not be given back: it expires.
+            (false, true) => {
+                give_back_lease(self);
+                Ok(())
+            }
+        }
+    }
+
+    fn __aenter__(slf: Bound<'_, Self>) -> Pending {
+        let this = slf.into_any().unbind();
+        Pending::new("Lease.__aenter__", Box::new(move |_| Ok(Begun::Ended(this))))
+    }
+
+    fn __aexit__(
+        slf: &Bound<'_, Self>,
+        exc_type: Option<&Bound<'_, PyType>>,
+        exc: Option<&Bound<'_, PyAny>>,
+        traceback: Option<&Bound<'_, PyAny>>,
+    ) -> Pending {
+        let _ = (exc, traceback);
+        if slf.get().has_ended() {
+            return Pending::new("Lease.__aexit__", Box::new(|py| Ok(Begun::Ended(py.None()))));
+        }
+        if exc_type.is_some() {
+            give_back_lease(slf.get());
+            return Pending::new("Lease.__aexit__", Box::new(|py| Ok(Begun::Ended(py.None()))));
+        }
+        end_later(slf, "Lease.__aexit__", Lease::commit)
+    }
+
+    fn __reduce__(&self) -> PyResult<()> {
+        let text = "a lease belongs to the process that took it and cannot be pickled; pass the set, and acquire there";
+        Err(pyo3::exceptions::PyTypeError::new_err(text))
+    }
+
+    fn __repr__(&self) -> String {
+        match &*self.slot.lock() {
+            Some(lease) => format!("<Lease {lease:?}>"),
+            None => "<Lease ended>".into(),
+        }
+    }
+
+    fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
+        visit.call(&self.set)
+    }
+}
+
+impl PyLease {
+    fn has_ended(&self) -> bool {
+        self.process != generation() || self.ended_()
+    }
+
+    fn amounts<'py>(
+        &self,
+        py: Python<'py>,
+        amount: impl Fn(&Lease<'static>, &str) -> Option<u64>,
+    ) -> PyResult<Bound<'py, PyDict>> {
+        let names = self.set.get().names();
+        let amounts: Vec<(String, u64)> = self.with(py, |lease| {
+            let of = |name: &str| Some((name.to_owned(), amount(lease, name)?));
+            names.iter().filter_map(|limit| of(limit.name())).collect()
+        })?;
+        let dict = PyDict::new(py);
+        for (name, amount) in amounts {
+            dict.set_item(name, amount)?;
+        }
+        Ok(dict)
+    }
+}
+
+/// Gives back all that a lease holds, without waiting for its store.
+fn give_back_lease(lease: &PyLease) {
+    if let Some(lease) = lease.slot.lock().take() {
+        // The reply has sent what it has to send; the answer is of no use here.
+        drop(lease.cancel());
+    }
+}
+
+/// Gives back what a task was granted that does not want it any more: all of a lease. Other values hold nothing.
+pub(crate) fn give_back(value: &Bound<'_, PyAny>) {
+    if let Ok(lease) = value.cast::<PyLease>() {
+        give_back_lease(lease.get());
+    }
+}
+
+impl Drop for PyLease {
+    fn drop(&mut self) {
+        if self.process != generation() || self.slot.get_mut().is_none() || !self.set.get().warns_of_drops() {
+            return;
+        }
+        let text = c"a lease was dropped without an end; settle it, or use it in a with block";
+        warn_from_drop(|py| py.get_type::<PyResourceWarning>(), text);
+    }
+}

@@ -1,0 +1,52 @@
+//! The extension module `tollgate._core`: what the Python package `tollgate` is made of.
+//!
+//! A class here wraps a type of the library of the same name; nothing is decided here. What a caller may have to wait for has two
+//! methods: `x` waits in the thread ([`wait::thread`]), `x_async` returns an awaitable ([`wait::event_loop`]). Both poll the library's
+//! future and are notified by an eventfd, so that a waiter costs no thread, and a release needs no GIL.
+
+mod amount;
+mod demand;
+mod denial;
+mod error;
+mod hooks;
+mod lease;
+mod limit;
+mod set;
+mod status;
+mod wait;
+mod warning;
+
+use pyo3::prelude::*;
+
+#[pymodule]
+#[pyo3(name = "_core")]
+mod core_module {
+    #[pymodule_export]
+    use crate::demand::PyDemand;
+    #[pymodule_export]
+    use crate::denial::PyDenial;
+    #[pymodule_export]
+    use crate::hooks::_set_hooks;
+    #[pymodule_export]
+    use crate::lease::PyLease;
+    #[pymodule_export]
+    use crate::limit::{
+        PyLimit, PyUnit, calls, fixed_window, per_day, per_hour, per_minute, per_second, quota, rate,
+        resource, sliding_window,
+    };
+    #[pymodule_export]
+    use crate::set::PyLimitSet;
+    #[pymodule_export]
+    use crate::status::{PySetStatus, PyStatus};
+    #[pymodule_export]
+    use crate::wait::event_loop::LoopWaits;
+    #[pymodule_export]
+    use crate::wait::pending::Pending;
+
+    use super::*;
+
+    #[pymodule_init]
+    fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
+        module.add("__version__", env!("CARGO_PKG_VERSION"))
+    }
+}

@@ -1,0 +1,475 @@
+//! Limit sets: several limits taken together or not at all.
+
+use std::time::Duration;
+
+use pyo3::exceptions::{PyKeyError, PyTypeError};
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyString, PyTuple};
+use pyo3::{PyTraverseError, PyVisit};
+use tollgate::{AsDemand, Attempt, Demand, Lease, LimitSet, Limits, OnDrop, Priority, Reach};
+
+use crate::amount::{seconds, span, text};
+use crate::demand::{NamedAmounts, PyDemand, owned_demand};
+use crate::denial::PyDenial;
+use crate::error::{OrRaise, invalid};
+use crate::lease::PyLease;
+use crate::limit::{PyLimit, limits_of, tuple_of};
+use crate::status::PySetStatus;
+use crate::wait::pending::{Begun, Pending};
+use crate::wait::thread::run;
+use crate::wait::{FirstPoll, PendingOp, operation};
+
+/// Several limits that are taken together or not at all. A set lives in this process, or in a store that processes and hosts share.
+///
+/// ```python
+/// import tollgate as tg
+///
+/// limits = tg.LimitSet([tg.per_minute("rpm", 500), tg.resource("connections", 16)])
+/// with limits.acquire({"rpm": 1}, timeout=30) as lease:
+///     ...  # call the API
+/// ```
+#[pyclass(frozen, name = "LimitSet", module = "tollgate", weakref)]
+pub(crate) struct PyLimitSet {
+    set: LimitSet,
+    limits: Limits,
+    config: Py<PyDict>,
+    /// Whether it is in this process and nothing observes it: then a try costs next to nothing, and nothing else notices it.
+    is_plain: bool,
+}
+
+/// For how long a caller waits, and before which others.
+#[derive(Clone, Copy)]
+struct WaitFor {
+    timeout: Option<Duration>,
+    priority: Priority,
+}
+
+/// What the priorities are called in Python.
+const PRIORITIES: [(Priority, &str); 3] =
+    [(Priority::Interactive, "interactive"), (Priority::Normal, "normal"), (Priority::Batch, "batch")];
+
+impl WaitFor {
+    fn of(py: Python<'_>, timeout: Option<&Bound<'_, PyAny>>, priority: Option<&str>) -> PyResult<WaitFor> {
+        let timeout = timeout.map_or(Ok(None), |timeout| seconds("timeout", timeout))?;
+        Ok(WaitFor { timeout, priority: priority_of(py, priority)? })
+    }
+}
+
+fn priority_of(py: Python<'_>, name: Option<&str>) -> PyResult<Priority> {
+    let Some(name) = name else { return Ok(Priority::default()) };
+    let known = PRIORITIES.iter().find(|(_, known)| *known == name);
+    known.map(|(priority, _)| *priority).ok_or_else(|| {
+        let names = PRIORITIES.map(|(_, name)| name).join(", ");
+        invalid(py, format!("priority is {name:?}, but must be one of {names}"))
+    })
+}
+
+/// Acquires from a set, in a future that owns it.
+async fn acquire(
+    set: LimitSet,
+    demand: Demand,
+    wait: WaitFor,
+) -> Result<Lease<'static>, tollgate::AcquireError> {
+    let mut acquire = set.acquire(&demand).priority(wait.priority);
+    if let Some(timeout) = wait.timeout {
+        acquire = acquire.timeout(timeout);
+    }
+    acquire.await.map(Lease::into_owned)
+}
+
+/// Tries to acquire from a set, in a future that owns it.
+async fn try_acquire(
+    set: LimitSet,
+    demand: Demand,
+    priority: Priority,
+) -> Result<Attempt<Lease<'static>>, tollgate::AcquireError> {
+    Ok(match set.try_acquire(&demand).priority(priority).await? {
+        Attempt::Admitted(lease) => Attempt::Admitted(lease.into_owned()),
+        Attempt::Denied(denial) => Attempt::Denied(denial),
+    })
+}
+
+impl PyLimitSet {
+    /// Returns the limits that the set was made with, to look up names.
+    pub(crate) fn names(&self) -> &Limits {
+        &self.limits
+    }
+
+    pub(crate) fn first_poll(&self) -> FirstPoll {
+        if self.set.name().is_none() { FirstPoll::Attached } else { FirstPoll::Detached }
+    }
+
+    pub(crate) fn config_copy<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        self.config.bind(py).copy()
+    }
+
+    /// Returns whether a lease that is dropped may have held what others wait for.
+    pub(crate) fn warns_of_drops(&self) -> bool {
+        self.limits.have_resources()
+    }
+
+    /// Takes the demand if it is admitted at once, by a set that nothing else would notice it of.
+    #[inline]
+    fn try_plain(
+        slf: &Bound<'_, Self>,
+        demand: &impl AsDemand,
+        priority: Priority,
+    ) -> PyResult<Option<Attempt<PyLease>>> {
+        let this = slf.get();
+        if !this.is_plain {
+            return Ok(None);
+        }
+        let attempt = this.set.try_acquire(demand).priority(priority).wait().or_raise(slf.py())?;
+        Ok(Some(match attempt {
+            Attempt::Admitted(lease) => {
+                Attempt::Admitted(PyLease::new(lease.into_owned(), slf.clone().unbind()))
+            }
+            Attempt::Denied(denial) => Attempt::Denied(denial),
+        }))
+    }
+
+    fn acquire_operation(slf: &Bound<'_, Self>, demand: Demand, wait: WaitFor) -> PendingOp {
+        let (set, owner) = (slf.get().set.clone(), slf.clone().unbind());
+        operation(acquire(set, demand, wait), |py, acquired| {
+            Ok(Py::new(py, PyLease::new(acquired.or_raise(py)?, owner))?.into_any())
+        })
+    }
+
+    fn try_operation(slf: &Bound<'_, Self>, demand: Demand, priority: Priority) -> PendingOp {
+        let (set, owner) = (slf.get().set.clone(), slf.clone().unbind());
+        operation(try_acquire(set, demand, priority), |py, attempt| {
+            attempted(py, attempt.or_raise(py)?, owner)
+        })
+    }
+
+    fn run(&self, py: Python<'_>, operation: PendingOp) -> PyResult<Py<PyAny>> {
+        run(py, operation, self.first_poll())
+    }
+
+    /// Returns an awaitable of an operation.
+    fn later(
+        slf: &Bound<'_, Self>,
+        name: &'static str,
+        begin: impl FnOnce(&Bound<'_, Self>) -> PyResult<PendingOp> + Send + 'static,
+    ) -> Pending {
+        let this = slf.clone().unbind();
+        Pending::new(
+            name,
+            Box::new(move |py| {
+                let slf = this.bind(py);
+                Ok(Begun::UnderWay(begin(slf)?, slf.get().first_poll()))
+            }),
+        )
+    }
+
+    fn peek_operation(slf: &Bound<'_, Self>) -> PyResult<PendingOp> {
+        let set = slf.get().set.clone();
+        let peeked = async move { (set.peek().await, set.clock().now()) };
+        Ok(operation(peeked, |py, (status, now)| PySetStatus::of(py, &status.or_raise(py)?, now)))
+    }
+}
+
+fn attempted(py: Python<'_>, attempt: Attempt<Lease<'static>>, owner: Py<PyLimitSet>) -> PyResult<Py<PyAny>> {
+    Ok(match attempt {
+        Attempt::Admitted(lease) => Py::new(py, PyLease::new(lease, owner))?.into_any(),
+        Attempt::Denied(denial) => Py::new(py, PyDenial::of_set(denial))?.into_any(),
+    })
+}
+
+/// The demand of a call: prepared, or collected from a dict and keywords.
+enum CallDemand<'a, 'py> {
+    Prepared(&'a Demand),
+    Collected(NamedAmounts<'py>),
+}
+
+impl<'a, 'py> CallDemand<'a, 'py> {
+    #[inline]
+    fn of(
+        py: Python<'py>,
+        demand: Option<&'a Bound<'py, PyAny>>,
+        named: Option<&Bound<'py, PyDict>>,
+        limits: &Limits,
+    ) -> PyResult<CallDemand<'a, 'py>> {
+        if let (Some(demand), None) = (demand, named)
+            && let Ok(prepared) = demand.cast_exact::<PyDemand>()
+        {
+            return Ok(CallDemand::Prepared(&prepared.get().0));
+        }
+        Ok(CallDemand::Collected(NamedAmounts::collect(py, demand, named, limits)?))
+    }
+
+    fn to_owned(&self) -> Demand {
+        match self {
+            CallDemand::Prepared(demand) => (*demand).clone(),
+            CallDemand::Collected(demand) => Demand::copy_of(demand),
+        }
+    }
+}
+
+#[pymethods]
+impl PyLimitSet {
+    #[new]
+    #[pyo3(signature = (
+        limits, *, config=None, skip_unknown=false, on_drop="keep", lease_ttl=None, waiters_max=None
+    ))]
+    fn new(
+        py: Python<'_>,
+        limits: &Bound<'_, PyAny>,
+        config: Option<&Bound<'_, PyDict>>,
+        skip_unknown: bool,
+        on_drop: &str,
+        lease_ttl: Option<&Bound<'_, PyAny>>,
+        waiters_max: Option<usize>,
+    ) -> PyResult<PyLimitSet> {
+        let mut builder = LimitSet::builder().limits(limits_of(limits)?);
+        if skip_unknown {
+            builder = builder.skip_unknown();
+        }
+        builder = builder.on_drop(match on_drop {
+            "keep" => OnDrop::Keep,
+            "refund" => OnDrop::Refund,
+            other => {
+                return Err(invalid(py, format!("on_drop is {other:?}, but must be \"keep\" or \"refund\"")));
+            }
+        });
+        if let Some(ttl) = lease_ttl {
+            builder = builder.lease_ttl(span("lease_ttl", ttl)?);
+        }
+        if let Some(most) = waiters_max {
+            builder = builder.waiters_max(most);
+        }
+        let set = builder.build().or_raise(py)?;
+        let config = match config {
+            Some(config) => config.copy()?,
+            None => PyDict::new(py),
+        };
+        Ok(PyLimitSet { limits: set.limits(), set, config: config.unbind(), is_plain: true })
+    }
+
+    /// Takes the demand, and waits its turn for it: until `timeout` (seconds or a `timedelta`) if there is one. Returns a `Lease`.
+    ///
+    /// Raises `TimedOut` as soon as it is known that the wait cannot fit, and `Impossible` for a demand that never will. Waiters of one
+    /// priority ("interactive", "normal", "batch") are served in the order of their arrival.
+    #[pyo3(signature = (demand=None, /, *, timeout=None, priority=None, **named))]
+    fn acquire(
+        slf: &Bound<'_, Self>,
+        demand: Option<&Bound<'_, PyAny>>,
+        timeout: Option<&Bound<'_, PyAny>>,
+        priority: Option<&str>,
+        named: Option<&Bound<'_, PyDict>>,
+    ) -> PyResult<Py<PyAny>> {
+        let (py, this) = (slf.py(), slf.get());
+        let wait = WaitFor::of(py, timeout, priority)?;
+        let demand = CallDemand::of(py, demand, named, &this.limits)?;
+        let attempt = match &demand {
+            CallDemand::Prepared(demand) => PyLimitSet::try_plain(slf, *demand, wait.priority)?,
+            CallDemand::Collected(demand) => PyLimitSet::try_plain(slf, demand, wait.priority)?,
+        };
+        match attempt {
+            Some(Attempt::Admitted(lease)) => Ok(Py::new(py, lease)?.into_any()),
+            _ => this.run(py, PyLimitSet::acquire_operation(slf, demand.to_owned(), wait)),
+        }
+    }
+
+    /// As `acquire`, in an event loop: `lease = await limits.acquire_async(...)` or `async with limits.acquire_async(...) as lease`.
+    #[pyo3(signature = (demand=None, /, *, timeout=None, priority=None, **named))]
+    fn acquire_async(
+        slf: &Bound<'_, Self>,
+        demand: Option<Bound<'_, PyAny>>,
+        timeout: Option<&Bound<'_, PyAny>>,
+        priority: Option<&str>,
+        named: Option<Bound<'_, PyDict>>,
+    ) -> PyResult<Pending> {
+        let wait = WaitFor::of(slf.py(), timeout, priority)?;
+        let (this, demand, named) =
+            (slf.clone().unbind(), demand.map(Bound::unbind), named.map(Bound::unbind));
+        let begin = move |py: Python<'_>| {
+            let slf = this.bind(py);
+            let (demand, named) = (demand.as_ref().map(|d| d.bind(py)), named.as_ref().map(|n| n.bind(py)));
+            let demand = CallDemand::of(py, demand, named, &slf.get().limits)?;
+            let attempt = match &demand {
+                CallDemand::Prepared(demand) => PyLimitSet::try_plain(slf, *demand, wait.priority)?,
+                CallDemand::Collected(demand) => PyLimitSet::try_plain(slf, demand, wait.priority)?,
+            };
+            if let Some(Attempt::Admitted(lease)) = attempt {
+                return Ok(Begun::Ended(Py::new(py, lease)?.into_any()));
+            }
+            let acquired = PyLimitSet::acquire_operation(slf, demand.to_owned(), wait);
+            Ok(Begun::UnderWay(acquired, slf.get().first_poll()))
+        };
+        Ok(Pending::new("LimitSet.acquire_async", Box::new(begin)))
+    }
+
+    /// Takes the demand now and returns a `Lease`, or a `Denial`, which is false, with the wait. Never waits, never overtakes waiters.
+    #[pyo3(signature = (demand=None, /, *, priority=None, **named))]
+    fn try_acquire(
+        slf: &Bound<'_, Self>,
+        demand: Option<&Bound<'_, PyAny>>,
+        priority: Option<&str>,
+        named: Option<&Bound<'_, PyDict>>,
+    ) -> PyResult<Py<PyAny>> {
+        let (py, this) = (slf.py(), slf.get());
+        let priority = priority_of(py, priority)?;
+        let demand = CallDemand::of(py, demand, named, &this.limits)?;
+        let attempt = match &demand {
+            CallDemand::Prepared(demand) => PyLimitSet::try_plain(slf, *demand, priority)?,
+            CallDemand::Collected(demand) => PyLimitSet::try_plain(slf, demand, priority)?,
+        };
+        match attempt {
+            Some(Attempt::Admitted(lease)) => Ok(Py::new(py, lease)?.into_any()),
+            Some(Attempt::Denied(denial)) => Ok(Py::new(py, PyDenial::of_set(denial))?.into_any()),
+            None => this.run(py, PyLimitSet::try_operation(slf, demand.to_owned(), priority)),
+        }
+    }
+
+    /// As `try_acquire`, in an event loop.
+    #[pyo3(signature = (demand=None, /, *, priority=None, **named))]
+    fn try_acquire_async(
+        slf: &Bound<'_, Self>,
+        demand: Option<&Bound<'_, PyAny>>,
+        priority: Option<&str>,
+        named: Option<&Bound<'_, PyDict>>,
+    ) -> PyResult<Pending> {
+        let (py, this) = (slf.py(), slf.get());
+        let priority = priority_of(py, priority)?;
+        let demand = owned_demand(py, demand, named, &this.limits)?;
+        Ok(PyLimitSet::later(slf, "LimitSet.try_acquire_async", move |slf| {
+            Ok(PyLimitSet::try_operation(slf, demand, priority))
+        }))
+    }
+
+    /// Checks a demand and keeps it for many calls: `d = limits.demand(rpm=1, tpm=1500)`, then `limits.acquire(d)`.
+    #[pyo3(signature = (demand=None, /, **named))]
+    fn demand(
+        &self,
+        py: Python<'_>,
+        demand: Option<&Bound<'_, PyAny>>,
+        named: Option<&Bound<'_, PyDict>>,
+    ) -> PyResult<PyDemand> {
+        let demand = owned_demand(py, demand, named, &self.limits)?;
+        self.limits.costs(&demand).or_raise(py)?;
+        Ok(PyDemand(demand))
+    }
+
+    /// Returns how many seconds until the demand would be admitted if it came now; `None` if that depends on others.
+    #[pyo3(signature = (demand=None, /, **named))]
+    fn ready_after(
+        slf: &Bound<'_, Self>,
+        demand: Option<&Bound<'_, PyAny>>,
+        named: Option<&Bound<'_, PyDict>>,
+    ) -> PyResult<Py<PyAny>> {
+        let (py, this) = (slf.py(), slf.get());
+        let demand = owned_demand(py, demand, named, &this.limits)?;
+        let set = this.set.clone();
+        let ready = async move { (set.ready(&demand).await, set.clock().now()) };
+        let ready = operation(ready, |py, (ready, now)| {
+            Ok(ready.or_raise(py)?.wait(now).map(|wait| wait.as_secs_f64()))
+        });
+        this.run(py, ready)
+    }
+
+    /// Returns the status of every limit, the number of waiters and the cooldown. Changes nothing.
+    fn peek(slf: &Bound<'_, Self>) -> PyResult<Py<PyAny>> {
+        slf.get().run(slf.py(), PyLimitSet::peek_operation(slf)?)
+    }
+
+    /// As `peek`, in an event loop.
+    fn peek_async(slf: &Bound<'_, Self>) -> Pending {
+        PyLimitSet::later(slf, "LimitSet.peek_async", PyLimitSet::peek_operation)
+    }
+
+    /// Puts another limit in force in place of the one of the same name, at once, for all callers. What was used is carried over.
+    fn replace(slf: &Bound<'_, Self>, limit: &Bound<'_, PyLimit>) -> PyResult<()> {
+        let (set, limit) = (slf.get().set.clone(), limit.get().0.clone());
+        let replaced = async move { set.replace(limit).await };
+        slf.get().run(slf.py(), operation(replaced, |py, replaced| replaced.or_raise(py))).map(drop)
+    }
+
+    /// Removes a limit, at once, for all callers: it denies nothing any more.
+    fn remove(slf: &Bound<'_, Self>, name: &Bound<'_, PyString>) -> PyResult<()> {
+        let (set, name) = (slf.get().set.clone(), text("name", name)?.to_owned());
+        let removed = async move { set.remove(&name).await };
+        slf.get().run(slf.py(), operation(removed, |py, removed| removed.or_raise(py))).map(drop)
+    }
+
+    /// Admits no caller for so many seconds: the provider said "not now". Extends a cooldown, never shortens one.
+    fn cool_down(slf: &Bound<'_, Self>, duration: &Bound<'_, PyAny>) -> PyResult<()> {
+        let (set, duration) = (slf.get().set.clone(), span("duration", duration)?);
+        let cooled = async move { set.cool_down(duration).await };
+        slf.get().run(slf.py(), operation(cooled, |py, cooled| cooled.or_raise(py))).map(drop)
+    }
+
+    /// As `cool_down`, in an event loop.
+    fn cool_down_async(slf: &Bound<'_, Self>, duration: &Bound<'_, PyAny>) -> PyResult<Pending> {
+        let duration = span("duration", duration)?;
+        Ok(PyLimitSet::later(slf, "LimitSet.cool_down_async", move |slf| {
+            let set = slf.get().set.clone();
+            let cooled = async move { set.cool_down(duration).await };
+            Ok(operation(cooled, |py, cooled| cooled.or_raise(py)))
+        }))
+    }
+
+    /// Ends a cooldown before its time.
+    fn end_cool_down(slf: &Bound<'_, Self>) -> PyResult<()> {
+        let set = slf.get().set.clone();
+        let ended = async move { set.end_cool_down().await };
+        slf.get().run(slf.py(), operation(ended, |py, ended| ended.or_raise(py))).map(drop)
+    }
+
+    /// The limits in force.
+    #[getter]
+    fn limits<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
+        tuple_of(py, &self.set.limits())
+    }
+
+    /// A copy of the config.
+    #[getter]
+    fn config<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        self.config_copy(py)
+    }
+
+    /// The name in its store; `None` for a set in this process.
+    #[getter]
+    fn name(&self) -> Option<&str> {
+        self.set.name()
+    }
+
+    /// Who shares it: "process", "host" or "fleet".
+    #[getter]
+    fn reach(&self) -> &'static str {
+        match self.set.reach() {
+            Reach::Process => "process",
+            Reach::Host => "host",
+            _ => "fleet",
+        }
+    }
+
+    fn __getitem__(&self, name: &str) -> PyResult<PyLimit> {
+        self.set.limit(name).map(PyLimit).ok_or_else(|| PyKeyError::new_err(name.to_owned()))
+    }
+
+    fn __contains__(&self, name: &str) -> bool {
+        self.set.limit(name).is_some()
+    }
+
+    fn __len__(&self) -> usize {
+        self.limits.len()
+    }
+
+    fn __repr__(&self, py: Python<'_>) -> String {
+        let limits: Vec<String> = self.set.limits().iter().map(ToString::to_string).collect();
+        let name = self.set.name().map(|name| format!(" {name:?}")).unwrap_or_default();
+        let _ = py;
+        format!("<LimitSet{name} [{}]>", limits.join("; "))
+    }
+
+    fn __reduce__(&self) -> PyResult<()> {
+        let text = "a set in the memory of this process cannot be pickled, because the copy would limit apart from it; give the set a \
+                    store that the processes share: LimitSet(..., store=\"shm:\")";
+        Err(PyTypeError::new_err(text))
+    }
+
+    fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
+        visit.call(&self.config)
+    }
+}

@@ -1,0 +1,124 @@
+"""How an event loop waits for what the extension module has begun.
+
+``import tollgate`` starts no thread and does not import asyncio.
+"""
+
+from __future__ import annotations
+
+import sys
+import threading
+import weakref
+from collections.abc import Generator
+from typing import TYPE_CHECKING, Any
+
+from ._core import LoopWaits
+
+if TYPE_CHECKING:
+    import asyncio
+
+    from ._core import Pending
+
+_waits: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, LoopWaits] = weakref.WeakKeyDictionary()
+_lock = threading.Lock()
+
+
+def is_main_thread() -> bool:
+    """Return whether Python runs signal handlers in this thread."""
+    return threading.current_thread() is threading.main_thread()
+
+
+def runs_event_loop() -> bool:
+    """Return whether an event loop runs in this thread, which a wait would stop."""
+    if "asyncio" in sys.modules:
+        import asyncio
+
+        if asyncio._get_running_loop() is not None:
+            return True
+    return _in_trio()
+
+
+def _in_trio() -> bool:
+    trio = sys.modules.get("trio")
+    return trio is not None and trio.lowlevel.in_trio_run()
+
+
+def drive(pending: Pending) -> Generator[Any, Any, Any]:
+    """Begin an operation, and wait for it in the event loop that runs."""
+    value = pending._begin()
+    if value is not pending:
+        return value
+    if _in_trio():
+        value = yield from _wait_in_trio(pending).__await__()
+        return pending._end(value)
+    import asyncio
+
+    loop = asyncio.get_running_loop()
+    waits = _waits_of(loop)
+    future = loop.create_future()
+    try:
+        waits.add(pending, future)
+        value = yield from future
+    except BaseException:
+        waits.remove(pending, future)
+        raise
+    return pending._end(value)
+
+
+def _waits_of(loop: asyncio.AbstractEventLoop) -> LoopWaits:
+    waits = _waits.get(loop)
+    if waits is None:
+        with _lock:
+            for other in [other for other in _waits if other.is_closed()]:
+                # Its tasks will never go on: what they wait for is cancelled.
+                _waits.pop(other).close()
+            waits = _waits[loop] = LoopWaits()
+        try:
+            loop.add_reader(waits.fileno(), waits.drain)
+        except NotImplementedError:
+            waits.call_instead(loop.call_soon_threadsafe)
+    return waits
+
+
+async def _wait_in_trio(pending: Pending) -> Any:
+    import trio
+
+    waits = LoopWaits()
+    future = _TrioFuture()
+    try:
+        waits.add(pending, future)
+        while not future.done():
+            await trio.lowlevel.wait_readable(waits.fileno())
+            waits.drain()
+        return future.result()
+    except BaseException:
+        waits.remove(pending, future)
+        raise
+
+
+class _TrioFuture:
+    """What ``LoopWaits`` needs of a future, where the loop has none."""
+
+    def __init__(self) -> None:
+        self._done = False
+        self._value: Any = None
+        self._error: BaseException | None = None
+
+    def done(self) -> bool:
+        return self._done
+
+    def cancelled(self) -> bool:
+        return False
+
+    def exception(self) -> BaseException | None:
+        return self._error
+
+    def set_result(self, value: Any) -> None:
+        self._done, self._value = True, value
+
+    def set_exception(self, error: BaseException) -> None:
+        self._done, self._error = True, error
+
+    def result(self) -> Any:
+        if self._error is not None:
+            raise self._error
+        return self._value
