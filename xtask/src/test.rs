@@ -104,7 +104,7 @@ fn loom(root: &Path) -> Result<()> {
 
 /// Checks builds in which no other crate of the workspace enables what is missing.
 fn features(root: &Path) -> Result<()> {
-    for package in ["tollgate-cli", "tollgate-dynamo", "tollgate"] {
+    for package in ["tollgate-cli", "tollgate-dynamo", "tollgate-open", "tollgate"] {
         Cargo::new(["check", "--package", package]).run(root)?;
     }
     Ok(())

@@ -9,6 +9,7 @@ use clap::error::ErrorKind;
 use serde::Serialize;
 use tollgate::catalog::CatalogError;
 use tollgate::limiter::LimiterError;
+use tollgate_open::redacted;
 
 use crate::args::{Cli, Command, grouped_command};
 use crate::asking::Cancelled;
@@ -18,7 +19,7 @@ use crate::exit::Exit;
 use crate::features;
 use crate::output::style::{self, paint};
 use crate::output::{Format, Terminal, escape, escape_json, escape_lines, wrap_message};
-use crate::settings::{CliSettings, Color, Environment, redacted};
+use crate::settings::{CliSettings, Color, Environment};
 
 /// Runs the command line, and returns its exit code.
 pub(crate) fn run(words: Vec<OsString>) -> Exit {

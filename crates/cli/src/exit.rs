@@ -2,7 +2,6 @@
 
 use std::fmt;
 use std::io;
-use std::process::ExitCode;
 
 use tollgate::LeaseError;
 use tollgate::ReplaceError;
@@ -46,12 +45,6 @@ impl Exit {
     /// Returns the code of an error: that of the first cause that has one.
     pub(crate) fn of(error: &anyhow::Error) -> Exit {
         error.chain().find_map(of_cause).unwrap_or(Exit::FAILURE)
-    }
-}
-
-impl From<Exit> for ExitCode {
-    fn from(exit: Exit) -> ExitCode {
-        ExitCode::from(exit.0)
     }
 }
 

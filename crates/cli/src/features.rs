@@ -9,52 +9,29 @@ struct Feature {
     /// Whether it is one of the default features in `Cargo.toml`.
     is_default: bool,
     commands: &'static [&'static str],
-    /// The schemes of its store's addresses.
-    schemes: &'static [&'static str],
 }
 
 const FEATURES: [Feature; 6] = [
-    Feature {
-        name: "batch",
-        is_built: cfg!(feature = "batch"),
-        is_default: true,
-        commands: &["batch"],
-        schemes: &[],
-    },
+    Feature { name: "batch", is_built: cfg!(feature = "batch"), is_default: true, commands: &["batch"] },
     Feature {
         name: "dynamodb",
         is_built: cfg!(feature = "dynamodb"),
         is_default: false,
         commands: &["aggregate"],
-        schemes: &["dynamodb"],
     },
-    Feature {
-        name: "local",
-        is_built: cfg!(feature = "local"),
-        is_default: false,
-        commands: &["local"],
-        schemes: &[],
-    },
+    Feature { name: "local", is_built: cfg!(feature = "local"), is_default: false, commands: &["local"] },
     Feature {
         name: "mock-provider",
         is_built: cfg!(feature = "mock-provider"),
         is_default: true,
         commands: &["mock-provider"],
-        schemes: &[],
     },
-    Feature {
-        name: "redis",
-        is_built: cfg!(feature = "redis"),
-        is_default: true,
-        commands: &[],
-        schemes: &["redis", "rediss", "valkey", "valkeys"],
-    },
+    Feature { name: "redis", is_built: cfg!(feature = "redis"), is_default: true, commands: &[] },
     Feature {
         name: "shm",
         is_built: cfg!(all(feature = "shm", target_os = "linux")),
         is_default: true,
         commands: &[],
-        schemes: &["shm"],
     },
 ];
 
@@ -67,20 +44,15 @@ pub(crate) fn missing_commands() -> impl Iterator<Item = (&'static str, String)>
     })
 }
 
-/// Returns the error for the address of a store that this build leaves out. A scheme may have a suffix, as in
-/// `redis+sentinel`.
-pub(crate) fn missing_store(scheme: &str) -> Option<String> {
-    let base = scheme.split('+').next().unwrap_or_default();
-    let feature = FEATURES.iter().find(|feature| feature.schemes.contains(&base))?;
-    (!feature.is_built).then(|| feature.missing(&format!("a store at `{scheme}:`")))
+/// Returns the error for the address of a store whose feature this build leaves out.
+pub(crate) fn missing_store(scheme: &str, feature: &str) -> Option<String> {
+    let feature = FEATURES.iter().find(|known| known.name == feature && !known.is_built)?;
+    Some(feature.missing(&format!("a store at `{scheme}:`")))
 }
 
 impl Feature {
     /// Returns the error for `what` in a build without the feature.
     fn missing(&self, what: &str) -> String {
-        if self.name == "shm" && !cfg!(target_os = "linux") {
-            return format!("{what} needs Linux");
-        }
         format!(
             "{what} needs the feature `{}`, which this build leaves out; install it: {}",
             self.name,
@@ -99,6 +71,7 @@ fn install(name: &str, is_built: impl Fn(&Feature) -> bool) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::settings::parse_store;
 
     const MANIFEST: &str = include_str!("../Cargo.toml");
 
@@ -140,14 +113,17 @@ mod tests {
 
     #[test]
     fn a_store_is_missing_exactly_if_its_feature_is() {
-        for feature in &FEATURES {
-            for scheme in feature.schemes {
-                let why = missing_store(scheme);
-                assert_eq!(why.is_none(), feature.is_built, "{scheme}");
-                let names_it = |why: String| why.contains(feature.name);
-                assert!(why.is_none_or(names_it), "{scheme}");
-            }
+        for (url, name) in [
+            ("shm:limits", "shm"),
+            ("redis://127.0.0.1", "redis"),
+            ("valkeys+cluster://127.0.0.1", "redis"),
+            ("dynamodb:limits", "dynamodb"),
+        ] {
+            let feature = FEATURES.iter().find(|feature| feature.name == name).unwrap();
+            let why = parse_store(url).err();
+            assert_eq!(why.is_none(), feature.is_built, "{url}: {why:?}");
+            let is_explained = |why: String| why.contains("cargo install") || why.contains("needs Linux");
+            assert!(why.is_none_or(is_explained), "{url}");
         }
-        assert_eq!(missing_store("file"), None);
     }
 }

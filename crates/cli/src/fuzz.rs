@@ -1,9 +1,8 @@
-//! Random and mutated texts for the parsers of the command. The program is no library, so libFuzzer has no targets for them.
+//! Random and mutated texts for the parsers of the command. None of them is public, so libFuzzer has no targets for them.
 
 use std::path::Path;
 
 use crate::commands::batch::BatchRequest;
-use crate::settings::StoreUrl;
 use crate::{demand_text, duration_text, limit_text, limits_file};
 
 #[path = "../../../fuzz/driver.rs"]
@@ -53,20 +52,6 @@ fn any_text_is_a_limits_file_or_an_error() {
         b"set = \"a\"\n[system]\nlimits = [\"rpm:60\"]\non_unavailable = \"block\"\n",
         b"[resource.\"gpt-4o\"]\nlimits = [\"tpm:1000/min\"]\n[entity.\"team\"]\nparent = \"org\"\ncascade = true\n",
     ]);
-}
-
-#[test]
-fn any_text_is_the_address_of_a_store_or_an_error() {
-    driver::run(
-        |data| drop(StoreUrl::parse(&text(data))),
-        &[
-            b"memory",
-            b"file:limits.db",
-            b"shm:limits",
-            b"redis+sentinel://me:secret@a,b/main?prefix=a",
-            b"dynamodb:limits?region=eu-west-1&create=true&chains=transaction",
-        ],
-    );
 }
 
 #[test]

@@ -11,7 +11,7 @@ use support::sandbox::Sandbox;
 use tollgate::store::Backend;
 use tollgate::{Limiter, ManualClock, Span, Tick};
 #[cfg(feature = "redis")]
-use tollgate_redis::RedisStore;
+use tollgate_open::{OpenOptions, StoreUrl};
 #[cfg(feature = "redis")]
 use tollgate_redis_local::{Server, ServerKind};
 
@@ -93,8 +93,9 @@ fn no_view_changes_a_byte_of_shared_memory() {
 fn no_view_changes_anything_on_redis() {
     let server = Server::start(ServerKind::Redis);
     let sandbox = Sandbox::new().with_store(&server.url());
-    let store = RedisStore::builder(server.url()).build().wait().expect("the server is there");
-    drop(furnished(Arc::new(store), 1_000));
+    let url: StoreUrl = server.url().parse().expect("it is a URL");
+    let store = url.open(&OpenOptions::default()).wait().expect("the server is there");
+    drop(furnished(store, 1_000));
     let changes = || {
         let said = server.command(&["INFO", "persistence"]);
         said.field("rdb_changes_since_last_save").expect("the server counts changes").to_owned()

@@ -11,7 +11,7 @@ enum Allowed {
 }
 
 /// The architecture as a table: a crate and the crates of this workspace it may use.
-const LAYERS: [(&str, Allowed); 21] = [
+const LAYERS: [(&str, Allowed); 22] = [
     ("tollgate-core", Allowed::Only(&[])),
     ("tollgate-sys", Allowed::Only(&[])),
     ("tollgate-store", Allowed::Only(&["tollgate-core", "tollgate-sys"])),
@@ -33,6 +33,16 @@ const LAYERS: [(&str, Allowed); 21] = [
             "tollgate-store",
             "tollgate-calendar",
             "tollgate-catalog",
+            "tollgate-dynamo",
+            "tollgate-file",
+            "tollgate-redis",
+            "tollgate-shm",
+        ]),
+    ),
+    (
+        "tollgate-open",
+        Allowed::Only(&[
+            "tollgate-store",
             "tollgate-dynamo",
             "tollgate-file",
             "tollgate-redis",

@@ -2,8 +2,9 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::Args;
+use tollgate_open::StoreUrl;
 
-use crate::settings::{Color, Retention, StoreUrl, UsageRetentionArg};
+use crate::settings::{Color, Retention, UsageRetentionArg, parse_store};
 use crate::{duration_text, names};
 
 /// The global options.
@@ -11,7 +12,7 @@ use crate::{duration_text, names};
 #[command(next_help_heading = "Global options")]
 pub(crate) struct GlobalArgs {
     /// Store to use: memory, file:PATH, shm:NAME, redis://HOST or dynamodb:TABLE [default: a file in the data directory]
-    #[arg(long, global = true, value_name = "STORE", value_parser = StoreUrl::parse)]
+    #[arg(long, global = true, value_name = "STORE", value_parser = parse_store)]
     pub(crate) store: Option<StoreUrl>,
 
     /// Namespace to work in [default: default]

@@ -24,6 +24,10 @@ const PROGRAM: &str = "tollgate";
 
 /// Answers a shell that completes a command line. Returns false if no shell asks.
 pub(crate) fn answer(words: &[OsString]) -> bool {
+    // Without the name of the program, clap_complete would panic.
+    if words.is_empty() {
+        return false;
+    }
     let folder = std::env::current_dir().ok();
     let typed = words.iter().skip_while(|word| *word != "--").skip(1).cloned().collect::<Vec<_>>();
     let command = || with_names(Cli::command(), &typed);

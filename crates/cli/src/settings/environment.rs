@@ -5,8 +5,9 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use tollgate::catalog::{login_of, principal_of};
+use tollgate_open::redacted;
 
-use super::{SettingsError, redacted};
+use super::SettingsError;
 use crate::reading::read_text;
 
 /// The maximum size of a config file.

@@ -1,6 +1,8 @@
 use std::fmt;
 
-use super::{SettingKey, SettingSource, redacted};
+use tollgate_open::redacted;
+
+use super::{SettingKey, SettingSource};
 
 /// An error in the config file or an environment variable.
 #[derive(Clone, Debug)]

@@ -3,10 +3,11 @@
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
+use tollgate_open::redacted;
 use toml::{Table, Value};
 
 use super::suggest::nearest;
-use super::{Environment, KEYS, SettingKey, SettingsError, redacted};
+use super::{Environment, KEYS, SettingKey, SettingsError};
 
 /// The config file.
 pub(super) struct ConfigFile {

@@ -3,34 +3,26 @@
 //! Every value has its source, which `tollgate config show --sources` shows.
 
 mod color;
-#[cfg(feature = "dynamodb")]
-mod dynamodb_url;
 mod environment;
 mod error;
 mod file;
 mod keys;
-mod redact;
-#[cfg(feature = "redis")]
-mod redis_url;
 mod retention;
-mod store_url;
+mod store;
 pub(crate) mod suggest;
 
 use std::fmt;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use tollgate_open::{StoreUrl, redacted};
+
 pub(crate) use color::Color;
-#[cfg(feature = "dynamodb")]
-pub(crate) use dynamodb_url::DynamodbUrl;
 pub(crate) use environment::Environment;
 pub(crate) use error::SettingsError;
 pub(crate) use keys::{KEYS, SettingKey};
-pub(crate) use redact::redacted;
-#[cfg(feature = "redis")]
-pub(crate) use redis_url::RedisAddress;
 pub(crate) use retention::{Retention, UsageRetentionArg};
-pub(crate) use store_url::StoreUrl;
+pub(crate) use store::parse_store;
 
 use crate::args::GlobalArgs;
 use crate::{duration_text, names};
@@ -44,11 +36,6 @@ const AUDIT_RETENTION: Retention = Retention(Some(Duration::from_secs(90 * 86_40
 
 /// The default lifetime of cached limits and entities.
 const CACHE_TTL: Duration = Duration::from_secs(60);
-
-/// The error for `prefetch`, which stores across a network have: a command ends before it could use prefetched credit.
-#[cfg(any(feature = "dynamodb", feature = "redis"))]
-const NO_PREFETCH: &str =
-    "prefetch is for programs that acquire often, and a command acquires once: leave it out";
 
 /// All settings of the command.
 #[derive(Clone, Debug)]
@@ -107,7 +94,7 @@ impl CliSettings {
         let choose = Choose { env, file: &file };
         let default_store = || env.data_folder().map(|folder| StoreUrl::File(folder.join("tollgate.db")));
         Ok(CliSettings {
-            store: choose.value(&keys::STORE, flags.store.clone(), StoreUrl::parse, default_store),
+            store: choose.value(&keys::STORE, flags.store.clone(), parse_store, default_store),
             namespace: choose.value(&keys::NAMESPACE, flags.namespace.clone(), names::namespace, || {
                 Ok(tollgate::limiter::DEFAULT_NAMESPACE.into())
             })?,

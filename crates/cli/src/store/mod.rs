@@ -1,26 +1,23 @@
 //! Opening of the store that the settings name.
 
 mod dry_run;
-#[cfg(feature = "dynamodb")]
-mod dynamodb;
-#[cfg(feature = "redis")]
-mod redis;
-#[cfg(all(feature = "shm", target_os = "linux"))]
-mod shm;
 
-use std::fmt;
+use std::fmt::{self, Display};
 use std::sync::Arc;
+use std::time::Duration;
 
 use anyhow::Result;
-use tollgate::Memory;
 use tollgate::store::Backend;
-use tollgate_file::FileStore;
+use tollgate_open::{DamagesError, OpenError, OpenOptions, StoreDamage, StoreUrl};
 
 pub(crate) use dry_run::DryRunStore;
 
 #[cfg(feature = "dynamodb")]
 use crate::exit::UsageError;
-use crate::settings::{CliSettings, Setting, SettingSource, SettingsError, StoreUrl};
+use crate::settings::{CliSettings, Setting, SettingSource, SettingsError};
+
+/// How long a command tries to connect while no host accepts the connection: a refused connection is an answer.
+const CONNECT_WITHIN: Duration = Duration::from_millis(500);
 
 /// Why the store could not be opened.
 #[derive(Debug)]
@@ -36,26 +33,14 @@ pub(crate) struct OpenFailed {
 ///
 /// [`OpenFailed`] with the store and the reason, or those of [`CliSettings::store`].
 pub(crate) fn open_store(settings: &CliSettings) -> Result<Arc<dyn Backend>> {
-    let Setting { value, source } = settings.store()?;
-    let retention = settings.usage_retention.value.0;
-    let failed = |why: &dyn fmt::Display| OpenFailed { url: value.to_string(), why: why.to_string() };
-    match value {
-        StoreUrl::Memory => Ok(Arc::new(Memory::builder().usage_retention(retention).build())),
-        StoreUrl::File(path) => {
-            if let (SettingSource::Default, Some(folder)) = (source, path.parent()) {
-                std::fs::create_dir_all(folder).map_err(|why| failed(&why))?;
-            }
-            let store = FileStore::builder(path).timeout(settings.store_timeout.value);
-            let store = store.usage_retention(retention).build();
-            Ok(Arc::new(store.map_err(|why| failed(&why))?))
-        }
-        #[cfg(all(feature = "shm", target_os = "linux"))]
-        StoreUrl::Shm(name) => Ok(shm::open(name, settings).map_err(|why| failed(&why))?),
-        #[cfg(feature = "dynamodb")]
-        StoreUrl::Dynamodb(url) => Ok(dynamodb::open(url, settings).map_err(|why| failed(&why))?),
-        #[cfg(feature = "redis")]
-        StoreUrl::Redis(url) => Ok(redis::open(url, settings).map_err(|why| failed(&why))?),
+    let Setting { value: url, source } = settings.store()?;
+    if let (StoreUrl::File(path), SettingSource::Default) = (url, source)
+        && let Some(folder) = path.parent()
+    {
+        std::fs::create_dir_all(folder).map_err(|why| OpenFailed::new(url, &why))?;
     }
+    let opened = url.open(&options(settings)).wait();
+    Ok(opened.map_err(|error| OpenFailed::new(url, &reason(&error)))?)
 }
 
 /// Opens the store as a DynamoDB table, for commands that need its stream.
@@ -65,29 +50,18 @@ pub(crate) fn open_store(settings: &CliSettings) -> Result<Arc<dyn Backend>> {
 /// [`UsageError`] if it is another store, and as [`open_store`].
 #[cfg(feature = "dynamodb")]
 pub(crate) fn open_dynamodb(settings: &CliSettings) -> Result<tollgate_dynamo::DynamoStore> {
-    let store = &settings.store()?.value;
-    let StoreUrl::Dynamodb(url) = store else {
-        let why = format!("the store is {store}, and only a table has a stream");
+    let url = &settings.store()?.value;
+    let StoreUrl::Dynamodb(table) = url else {
+        let why = format!("the store is {url}, and only a table has a stream");
         return Err(UsageError(format!("{why}; name one with --store dynamodb:TABLE")).into());
     };
-    let failed = |why| OpenFailed { url: store.to_string(), why };
-    Ok(dynamodb::open_table(url, settings).map_err(failed)?)
+    let opened = table.open_table(&options(settings)).wait();
+    Ok(opened.map_err(|error| OpenFailed::new(url, &reason(&error)))?)
 }
 
 /// Returns whether the store exists, so that a dry run does not create it.
 pub(crate) fn exists(settings: &CliSettings) -> Result<bool, SettingsError> {
-    Ok(match &settings.store()?.value {
-        StoreUrl::Memory => true,
-        // A server is never created.
-        #[cfg(feature = "redis")]
-        StoreUrl::Redis(_) => true,
-        StoreUrl::File(path) => path.exists(),
-        #[cfg(all(feature = "shm", target_os = "linux"))]
-        StoreUrl::Shm(name) => shm::exists(name),
-        // Unless the address says so no table is created, and opening a missing one is an error.
-        #[cfg(feature = "dynamodb")]
-        StoreUrl::Dynamodb(url) => !url.creates || dynamodb::exists(url, settings),
-    })
+    Ok(settings.store()?.value.exists(&options(settings)).wait())
 }
 
 /// Returns whether the store could be created: if not, readers get the error, too.
@@ -107,7 +81,7 @@ pub(crate) fn missing_store(settings: &CliSettings) -> Result<OpenFailed, Settin
     let url = &settings.store()?.value;
     let what = if matches!(url, StoreUrl::File(_)) { "file" } else { "store" };
     let why = format!("there is no such {what}; the first command that writes creates it");
-    Ok(OpenFailed { url: url.to_string(), why })
+    Ok(OpenFailed::new(url, &why))
 }
 
 /// Returns what is damaged or missing in the store itself; nothing for a store in memory.
@@ -117,36 +91,39 @@ pub(crate) fn missing_store(settings: &CliSettings) -> Result<OpenFailed, Settin
 /// As [`open_store`].
 pub(crate) fn damages(settings: &CliSettings) -> Result<Vec<StoreDamage>> {
     let url = &settings.store()?.value;
-    let failed = |why: &dyn fmt::Display| OpenFailed { url: url.to_string(), why: why.to_string() };
-    let (part, problems) = match url {
-        StoreUrl::File(path) if path.exists() => {
-            let store = FileStore::open(path).map_err(|why| failed(&why))?;
-            ("the file", store.damages())
-        }
-        #[cfg(all(feature = "shm", target_os = "linux"))]
-        StoreUrl::Shm(name) if shm::exists(name) => {
-            ("the memory", shm::damages(name, settings).map_err(|why| failed(&why))?)
-        }
-        #[cfg(feature = "dynamodb")]
-        StoreUrl::Dynamodb(url) => {
-            ("the table", dynamodb::damages(url, settings).map_err(|why| failed(&why))?)
-        }
-        #[cfg(feature = "redis")]
-        StoreUrl::Redis(url) => ("the server", redis::damages(url, settings).map_err(|why| failed(&why))?),
-        _ => return Ok(Vec::new()),
-    };
-    Ok(problems.into_iter().map(|problem| StoreDamage { part, problem }).collect())
+    let damages = url.damages(&options(settings)).wait();
+    Ok(damages.map_err(|error| match error {
+        DamagesError::Open(error) => OpenFailed::new(url, &reason(&error)),
+        error => OpenFailed::new(url, &error),
+    })?)
 }
 
-/// A damaged or missing part of a store.
-pub(crate) struct StoreDamage {
-    /// The part of the store.
-    pub(crate) part: &'static str,
-    /// What is wrong with it.
-    pub(crate) problem: String,
+fn options(settings: &CliSettings) -> OpenOptions {
+    OpenOptions::default()
+        .timeout(settings.store_timeout.value)
+        .usage_retention(settings.usage_retention.value.0)
+        .connect_within(CONNECT_WITHIN)
 }
 
-impl fmt::Display for OpenFailed {
+/// Returns why the store could not be opened. For a missing table that is how to create it with a command.
+fn reason(error: &OpenError) -> String {
+    #[cfg(feature = "dynamodb")]
+    if let OpenError::NoTable { table, location, creating } = error {
+        return format!(
+            "there is no table {table:?} in {location}; name another one, or create it with the template in \
+             deploy/, or with --store '{creating}'"
+        );
+    }
+    error.to_string()
+}
+
+impl OpenFailed {
+    fn new(url: &StoreUrl, why: &dyn Display) -> OpenFailed {
+        OpenFailed { url: url.to_string(), why: why.to_string() }
+    }
+}
+
+impl Display for OpenFailed {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "the store {} cannot be opened: {}", self.url, self.why)
     }

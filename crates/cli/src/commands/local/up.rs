@@ -14,7 +14,6 @@ use crate::commands::shutdown::ServerSignal;
 use crate::context::Context;
 use crate::exit::Exit;
 use crate::output::{Answer, Output, TableCell, TextPage};
-use crate::settings::{DynamodbUrl, StoreUrl};
 
 /// How often expired items are deleted. The service takes days, which is too long for development.
 const SWEEP_EVERY: Duration = Duration::from_secs(2);
@@ -71,13 +70,8 @@ struct LocalUpAnswer {
 
 impl LocalUpAnswer {
     fn new(args: &LocalUpArgs, endpoint: String) -> LocalUpAnswer {
-        let url = DynamodbUrl {
-            table: args.table.clone(),
-            endpoint: Some(endpoint.clone()),
-            ..DynamodbUrl::default()
-        };
         LocalUpAnswer {
-            store: StoreUrl::Dynamodb(url).to_string(),
+            store: format!("dynamodb:{}?endpoint={endpoint}", args.table),
             endpoint,
             table: args.table.clone(),
             tables: args.tables.as_ref().map(|path| path.display().to_string()),

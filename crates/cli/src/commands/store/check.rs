@@ -3,11 +3,12 @@
 use anyhow::Result;
 use serde::Serialize;
 use tollgate::catalog::{CatalogError, Finding, Inspection};
+use tollgate_open::StoreDamage;
 
 use crate::context::Context;
 use crate::exit::Exit;
 use crate::output::{Answer, Output, TableCell, TextPage, TextTable, grouped, style};
-use crate::store::{StoreDamage, damages};
+use crate::store::damages;
 
 /// Checks the whole store. Problems are an output with the exit code of a failure.
 pub(in crate::commands) fn check(context: &Context) -> Result<Output> {
@@ -65,8 +66,8 @@ impl Problem {
 }
 
 impl From<StoreDamage> for Problem {
-    fn from(StoreDamage { part, problem }: StoreDamage) -> Problem {
-        Problem { namespace: None, what: part.into(), problem }
+    fn from(damage: StoreDamage) -> Problem {
+        Problem { namespace: None, what: damage.part.into(), problem: damage.problem }
     }
 }
 

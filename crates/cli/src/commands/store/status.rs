@@ -7,12 +7,12 @@ use serde::Serialize;
 use tollgate::Clock;
 use tollgate::catalog::VersionRecord;
 use tollgate::store::StoreClock;
+use tollgate_open::redacted;
 
 use crate::context::Context;
 use crate::duration_text;
 use crate::exit::Exit;
 use crate::output::{Answer, Output, TableCell, TextPage, TextTable, grouped, style};
-use crate::settings::redacted;
 use crate::views::{CountsView, NamespaceView};
 
 /// Shows the store. An unavailable store is an output, too, with its exit code.

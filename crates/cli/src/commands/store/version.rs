@@ -3,10 +3,10 @@
 use anyhow::Result;
 use serde::Serialize;
 use tollgate::catalog::VersionRecord;
+use tollgate_open::redacted;
 
 use crate::context::Context;
 use crate::output::{Answer, Output, TableCell, TextPage, style};
-use crate::settings::redacted;
 use crate::store::exists;
 
 /// Shows versions. A missing store is not created, and an unavailable one does not prevent the version of this program from

@@ -1,5 +1,3 @@
-//! Redaction of passwords in output.
-
 use std::borrow::Cow;
 
 /// The replacement of a password.
@@ -7,7 +5,14 @@ const HIDDEN: &str = "***";
 
 /// Replaces the passwords of URLs in a text: `redis://me:***@host`. A line is hidden up to its last `@`, because a
 /// password that is not percent-encoded may contain any character.
-pub(crate) fn redacted(text: &str) -> Cow<'_, str> {
+///
+/// # Examples
+///
+/// ```
+/// let message = "redis://me:secret@cache.example did not answer";
+/// assert_eq!(tollgate_open::redacted(message), "redis://me:***@cache.example did not answer");
+/// ```
+pub fn redacted(text: &str) -> Cow<'_, str> {
     if !text.contains("://") || !text.contains('@') {
         return text.into();
     }
