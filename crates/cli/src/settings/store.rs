@@ -60,11 +60,10 @@ fn unknown_parameter(name: &str) -> String {
     format!("{name:?} is not a parameter of a table{meant} (valid are {known}; {credentials})")
 }
 
-#[cfg(test)]
+#[cfg(all(test, any(feature = "dynamodb", feature = "redis")))]
 mod tests {
     use super::*;
 
-    #[cfg(any(feature = "dynamodb", feature = "redis"))]
     fn said(text: &str) -> String {
         parse_store(text).expect_err(text)
     }
