@@ -9,9 +9,9 @@ use super::{AlsoArgs, CallArgs};
   tollgate explain user-1 gpt-4 rpm=1 tpm=500
   tollgate explain user-1 gpt-4 rpm=1 --also embeddings rpm=2
 
-Without amounts the call takes 1 of every limit, as that of `tollgate run`.
-Nothing is acquired. The exit code is 0 if the call would be admitted now, and 3
-if it would be denied.")]
+Without amounts the call takes 1 of every limit, as that of `tollgate run`: a
+whole dollar of a budget in dollars. Nothing is acquired. The exit code is 0 if
+the call would be admitted now, and 3 if it would be denied.")]
 pub(crate) struct ExplainArgs {
     /// The entity, the resource and the amounts.
     #[command(flatten)]

@@ -17,6 +17,9 @@ const USAGE: &str = "tollgate run [OPTIONS] <ENTITY> <RESOURCE> [LIMIT=AMOUNT]..
   tollgate run me jobs --wait -- make test   # in 20 shells, 3 at a time
   tollgate run user-1 gpt-4 rpm=1 --timeout 30s -- curl https://api.example.com
 
+Without amounts the command takes 1 of every limit, which is a whole dollar of a
+budget in dollars: name the amounts of an entity that has one.
+
 The exit code is that of the command: 127 if there is no such command, 126 if it
 cannot be run, 128 plus the signal number if a signal ended it. It is 3 if a
 limit denies the call. SIGINT, SIGTERM, SIGHUP and SIGQUIT are forwarded to the

@@ -26,9 +26,9 @@ pub(crate) enum ConfigCommand {
   tollgate completions zsh > ~/.tollgate.zsh   # source it after compinit
   tollgate completions fish > ~/.config/fish/completions/tollgate.fish
 
-The script asks this program for each word: entities, resources, limits,
-namespaces and sets are completed from the store that the settings and the
-command line name. Print it again after an upgrade.")]
+The directory must exist. The script asks this program for each word: entities,
+resources, limits, namespaces and sets are completed from the store that the
+settings and the command line name. Print it again after an upgrade.")]
 pub(crate) struct CompletionsArgs {
     /// Shell to complete in
     #[arg(value_name = "SHELL")]
