@@ -8,7 +8,7 @@ use std::time::Duration;
 use support::one_each;
 use tokio::time::{Instant, sleep};
 use tollgate::{Span, Tick};
-use tollgate_batch::simulator::{Disclosure, RetryAfter, SimLimit, SimProvider};
+use tollgate_batch::simulator::{Disclosure, RetryAfter, SimLimit, SimProvider, simulate};
 use tollgate_batch::{Batch, CallReply, Item, ItemAttempt};
 use tollgate_provider::{Class, Hint};
 use tollgate_store::Mutex;
@@ -248,4 +248,36 @@ async fn alone(workers: usize, count: u64) -> Duration {
     });
     one_each(run, count).await;
     began.elapsed()
+}
+
+/// Calls arrive in another order than they were started in, so of a burst any call may be the first that is refused.
+#[test]
+fn a_batch_does_not_crawl_after_a_burst_that_arrived_in_another_order() {
+    let makespan = |seed: u64| {
+        let retry_after = [RetryAfter::None, RetryAfter::Exact][(seed / 2 % 2) as usize];
+        let disclosure = Disclosure { headers: seed.is_multiple_of(2), retry_after, minutes: false };
+        let provider = SimProvider::of_calls(bucket(20, 20), Span::from_millis(200 + seed % 7)).seed(seed);
+        let provider = provider.arrives_within(Span::from_millis([1, 5, 20, 100][(seed / 4 % 4) as usize]));
+        let provider = provider.refuses_within(Span::from_millis([0, 20, 200][(seed / 16 % 3) as usize]));
+        (simulate(&mut provider.discloses(disclosure), &[510; 200], 50, seed).makespan, seed)
+    };
+    let (worst, seed) = (0..2_000).map(makespan).max().expect("there are seeds");
+    // 20 at once, then 20 a second: 9 s.
+    assert!(worst <= Tick::from_secs(14), "{worst:?} with seed {seed}");
+}
+
+/// One token is far less than one call: where no call passed, the pace of calls is lowered, and that of tokens not below it.
+#[test]
+fn calls_with_sizes_go_on_as_soon_after_an_outage_as_those_without() {
+    let makespan = |tokens: u64, seed: u64| {
+        let provider = SimProvider::of_calls(bucket(20, 20), Span::from_millis(200)).seed(seed);
+        let (from, to) = (Tick::from_secs(1 + seed % 5), Tick::from_secs(3 + seed % 7));
+        let mut provider = provider.outage(from, to).slower_by(Span::from_millis(50));
+        simulate(&mut provider, &[tokens; 400], 50, seed).makespan
+    };
+    for seed in 0..200 {
+        let (with, without) = (makespan(510, seed), makespan(0, seed));
+        let most = without.since(Tick::ZERO).as_micros() * 3 / 2;
+        assert!(with.since(Tick::ZERO).as_micros() <= most, "{with:?} of {without:?} with seed {seed}");
+    }
 }

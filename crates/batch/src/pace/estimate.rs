@@ -206,7 +206,8 @@ impl LimitEstimate {
         if let Some(ramp) = &mut self.ramp {
             ramp.reply(now, now.since(start.at));
         }
-        if let Some(saturation) = self.saturation.as_mut().filter(|saturation| saturation.precedes(start.at))
+        if let Some(saturation) =
+            self.saturation.as_mut().filter(|saturation| saturation.precedes(start.before))
         {
             saturation.pass(start.at);
         }
@@ -223,7 +224,8 @@ impl LimitEstimate {
 
     /// Records that a refusal met no limit: the call does not count as passed.
     pub(super) fn discount(&mut self, start: &PaceStart) {
-        if let Some(saturation) = self.saturation.as_mut().filter(|saturation| saturation.precedes(start.at))
+        if let Some(saturation) =
+            self.saturation.as_mut().filter(|saturation| saturation.precedes(start.before))
         {
             saturation.discount(start.load);
         }
@@ -338,7 +340,8 @@ impl LimitEstimate {
     /// Records the refusal of a call that started about when a limit was met. Returns true if that
     /// changes the estimate.
     pub(super) fn met_again(&mut self, start: &PaceStart) -> bool {
-        let Some(saturation) = self.saturation.as_mut().filter(|saturation| saturation.precedes(start.at))
+        let Some(saturation) =
+            self.saturation.as_mut().filter(|saturation| saturation.precedes(start.before))
         else {
             return false;
         };
@@ -431,10 +434,12 @@ impl LimitEstimate {
             return;
         }
         let term = self.term();
-        for (gauge, measured) in self.gauges.iter_mut().zip(measured) {
+        // If no call passed, one call is the least of either unit: one token would be far less than a call.
+        let call = [1, self.tokens_each().max(1)];
+        for ((gauge, measured), call) in self.gauges.iter_mut().zip(measured).zip(call) {
             let Some(pace) = gauge.pace(self.growth, term) else { continue };
-            let little = PaceRate::of(measured.amount.saturating_mul(2).max(1), measured.span);
-            gauge.guess(pace.scaled(3, 4).min(little.max(SLOWEST_GUESS)));
+            let little = PaceRate::of(measured.amount.saturating_mul(2).max(call), measured.span);
+            gauge.guess(pace.scaled(3, 4).min(little.max(SLOWEST_GUESS.scaled(call, 1))));
         }
     }
 

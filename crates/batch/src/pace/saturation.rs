@@ -113,9 +113,10 @@ impl Saturation {
         self.rejected[0]
     }
 
-    /// Returns true if a call that started at this time belongs to this saturation.
-    pub(super) fn precedes(&self, at: Tick) -> bool {
-        at >= self.at
+    /// Returns true if a call belongs to this saturation: `before` had started when it did. Calls that start at one instant may arrive
+    /// in any order, so their numbers decide, not the time.
+    pub(super) fn precedes(&self, before: StartCounts) -> bool {
+        before[0] >= self.before[0]
     }
 
     /// Returns what passed from here to a later saturation.
@@ -158,5 +159,12 @@ mod tests {
             first.tail(0),
             Measured { amount: 19, span: Span::from_secs(2), is_window: false, is_exact: false }
         );
+    }
+
+    #[test]
+    fn of_calls_that_start_at_one_instant_the_number_decides_which_came_later() {
+        let refused = Saturation::new(Tick::from_secs(1), [10, 0], Load::tokens(0));
+        assert!(!refused.precedes([9, 0]), "it started before");
+        assert!(refused.precedes([10, 0]) && refused.precedes([11, 0]));
     }
 }

@@ -118,6 +118,8 @@ pub struct SimProvider {
     /// How much longer a reply takes at most, at random.
     spread: Span,
     refusal_latency: Span,
+    /// How long a call is on its way at most, at random: calls arrive in another order than they were started in.
+    way: Span,
     random: SplitMix64,
     /// What the provider counted.
     pub stats: ProviderStats,
@@ -261,6 +263,7 @@ impl SimProvider {
             latency,
             spread: Span::ZERO,
             refusal_latency: latency,
+            way: Span::ZERO,
             random: SplitMix64::new(1),
             stats: ProviderStats::default(),
         }
@@ -302,6 +305,12 @@ impl SimProvider {
         SimProvider { noise: Some(noise), random: SplitMix64::new(seed), ..self }
     }
 
+    /// Sets the seed of what is random.
+    #[must_use]
+    pub fn seed(self, seed: u64) -> SimProvider {
+        SimProvider { random: SplitMix64::new(seed), ..self }
+    }
+
     /// Sends false headers.
     #[must_use]
     pub fn false_headers(self, headers: FalseHeaders) -> SimProvider {
@@ -338,6 +347,20 @@ impl SimProvider {
     #[must_use]
     pub fn slower_by(self, spread: Span) -> SimProvider {
         SimProvider { spread, ..self }
+    }
+
+    /// Lets calls be up to `way` on their way, at random, so that they arrive in another order.
+    #[must_use]
+    pub fn arrives_within(self, way: Span) -> SimProvider {
+        SimProvider { way, ..self }
+    }
+
+    /// Returns how long the next call is on its way.
+    pub(super) fn delay(&mut self) -> Span {
+        match self.way.as_micros() {
+            0 => Span::ZERO,
+            most => Span::from_micros(self.random.next_u64() % most.saturating_add(1)),
+        }
     }
 
     /// Sets the latency of refusals.

@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap};
 
-use tollgate::Tick;
+use tollgate::{Span, Tick};
 use tollgate_provider::{Class, Hint};
 
 use super::SimProvider;
@@ -28,10 +28,12 @@ pub struct Simulated {
     pub scope: PaceScope,
 }
 
-struct SimReply {
+/// A call between its start and its reply.
+struct SimCall {
     item: usize,
     call: StartedCall,
-    hint: Hint,
+    /// What the provider answered, once the call has arrived there.
+    hint: Option<Hint>,
 }
 
 /// Calls `provider` for items of these sizes with `workers` workers until all are done.
@@ -39,8 +41,8 @@ pub fn simulate(provider: &mut SimProvider, sizes: &[u64], workers: usize, seed:
     let mut scope = PaceScope::new(CooldownPolicy::default(), seed);
     let mut queue = StartQueue::default();
     (0..sizes.len()).for_each(|item| queue.put(item));
-    let mut replies: BinaryHeap<Reverse<(Tick, u64)>> = BinaryHeap::new();
-    let mut in_flight: HashMap<u64, SimReply> = HashMap::new();
+    let mut events: BinaryHeap<Reverse<(Tick, u64)>> = BinaryHeap::new();
+    let mut in_flight: HashMap<u64, SimCall> = HashMap::new();
     let (mut now, mut number, mut done) = (Tick::ZERO, 0_u64, 0);
     while done < sizes.len() && number < CALLS_MAX * sizes.len() as u64 {
         let mut wake = None;
@@ -57,24 +59,37 @@ pub fn simulate(provider: &mut SimProvider, sizes: &[u64], workers: usize, seed:
             }
             queue.take();
             let call = scope.start(now, load);
-            let (hint, latency) = provider.call(now, sizes[item]);
+            let way = provider.delay();
             number += 1;
-            replies.push(Reverse((now + latency, number)));
-            in_flight.insert(number, SimReply { item, call, hint });
+            let (hint, after) = match way {
+                Span::ZERO => {
+                    let (hint, latency) = provider.call(now, sizes[item]);
+                    (Some(hint), latency)
+                }
+                way => (None, way),
+            };
+            events.push(Reverse((now + after, number)));
+            in_flight.insert(number, SimCall { item, call, hint });
         }
-        let reply = replies.peek().map(|Reverse((at, _))| *at);
-        let Some(next) = [wake, reply].into_iter().flatten().min() else { break };
+        let event = events.peek().map(|Reverse((at, _))| *at);
+        let Some(next) = [wake, event].into_iter().flatten().min() else { break };
         now = next;
-        while let Some(Reverse((at, number))) = replies.peek().copied() {
+        while let Some(Reverse((at, number))) = events.peek().copied() {
             if at > now {
                 break;
             }
-            replies.pop();
-            let Some(reply) = in_flight.remove(&number) else { continue };
-            scope.reply(now, &reply.call, &reply.hint, true);
-            match reply.hint.class {
+            events.pop();
+            let Some(SimCall { item, call, hint }) = in_flight.remove(&number) else { continue };
+            let Some(hint) = hint else {
+                let (hint, latency) = provider.call(now, sizes[item]);
+                events.push(Reverse((now + latency, number)));
+                in_flight.insert(number, SimCall { item, call, hint: Some(hint) });
+                continue;
+            };
+            scope.reply(now, &call, &hint, true);
+            match hint.class {
                 Class::Ok => done += 1,
-                _ => queue.park(reply.item),
+                _ => queue.park(item),
             }
         }
     }
