@@ -5,12 +5,17 @@
 //! future and are notified by an eventfd, so that a waiter costs no thread, and a release needs no GIL.
 
 mod amount;
+mod catalog;
 mod demand;
 mod denial;
 mod error;
+mod held_lease;
 mod hooks;
+mod input;
 mod lease;
 mod limit;
+mod limiter;
+mod pairs;
 mod set;
 mod status;
 mod wait;
@@ -34,6 +39,10 @@ mod core_module {
         PyLimit, PyUnit, calls, fixed_window, per_day, per_hour, per_minute, per_second, quota, rate,
         resource, sliding_window,
     };
+    #[pymodule_export]
+    use crate::catalog::{PyCatalog, PyNamespaces};
+    #[pymodule_export]
+    use crate::limiter::PyLimiter;
     #[pymodule_export]
     use crate::set::PyLimitSet;
     #[pymodule_export]

@@ -9,7 +9,7 @@ use pyo3::{PyTraverseError, PyVisit};
 use tollgate::{AsDemand, Attempt, Demand, Lease, LimitSet, Limits, OnDrop, Priority, Reach};
 
 use crate::amount::{seconds, span, text};
-use crate::demand::{NamedAmounts, PyDemand, owned_demand};
+use crate::demand::{NamedAmounts, PyDemand, UnitLookup, owned_demand};
 use crate::denial::PyDenial;
 use crate::error::{OrRaise, invalid};
 use crate::lease::PyLease;
@@ -39,9 +39,9 @@ pub(crate) struct PyLimitSet {
 
 /// For how long a caller waits, and before which others.
 #[derive(Clone, Copy)]
-struct WaitFor {
-    timeout: Option<Duration>,
-    priority: Priority,
+pub(crate) struct WaitFor {
+    pub(crate) timeout: Option<Duration>,
+    pub(crate) priority: Priority,
 }
 
 /// What the priorities are called in Python.
@@ -49,13 +49,17 @@ const PRIORITIES: [(Priority, &str); 3] =
     [(Priority::Interactive, "interactive"), (Priority::Normal, "normal"), (Priority::Batch, "batch")];
 
 impl WaitFor {
-    fn of(py: Python<'_>, timeout: Option<&Bound<'_, PyAny>>, priority: Option<&str>) -> PyResult<WaitFor> {
+    pub(crate) fn of(
+        py: Python<'_>,
+        timeout: Option<&Bound<'_, PyAny>>,
+        priority: Option<&str>,
+    ) -> PyResult<WaitFor> {
         let timeout = timeout.map_or(Ok(None), |timeout| seconds("timeout", timeout))?;
         Ok(WaitFor { timeout, priority: priority_of(py, priority)? })
     }
 }
 
-fn priority_of(py: Python<'_>, name: Option<&str>) -> PyResult<Priority> {
+pub(crate) fn priority_of(py: Python<'_>, name: Option<&str>) -> PyResult<Priority> {
     let Some(name) = name else { return Ok(Priority::default()) };
     let known = PRIORITIES.iter().find(|(_, known)| *known == name);
     known.map(|(priority, _)| *priority).ok_or_else(|| {
@@ -177,28 +181,28 @@ fn attempted(py: Python<'_>, attempt: Attempt<Lease<'static>>, owner: Py<PyLimit
 }
 
 /// The demand of a call: prepared, or collected from a dict and keywords.
-enum CallDemand<'a, 'py> {
+pub(crate) enum CallDemand<'a, 'py> {
     Prepared(&'a Demand),
     Collected(NamedAmounts<'py>),
 }
 
 impl<'a, 'py> CallDemand<'a, 'py> {
     #[inline]
-    fn of(
+    pub(crate) fn of(
         py: Python<'py>,
         demand: Option<&'a Bound<'py, PyAny>>,
         named: Option<&Bound<'py, PyDict>>,
-        limits: &Limits,
+        units: &impl UnitLookup,
     ) -> PyResult<CallDemand<'a, 'py>> {
         if let (Some(demand), None) = (demand, named)
             && let Ok(prepared) = demand.cast_exact::<PyDemand>()
         {
             return Ok(CallDemand::Prepared(&prepared.get().0));
         }
-        Ok(CallDemand::Collected(NamedAmounts::collect(py, demand, named, limits)?))
+        Ok(CallDemand::Collected(NamedAmounts::collect(py, demand, named, units)?))
     }
 
-    fn to_owned(&self) -> Demand {
+    pub(crate) fn to_owned(&self) -> Demand {
         match self {
             CallDemand::Prepared(demand) => (*demand).clone(),
             CallDemand::Collected(demand) => Demand::copy_of(demand),
