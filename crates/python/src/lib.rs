@@ -18,6 +18,7 @@ mod limiter;
 mod pairs;
 mod set;
 mod status;
+mod stores;
 mod wait;
 mod warning;
 
@@ -47,6 +48,8 @@ mod core_module {
     use crate::set::PyLimitSet;
     #[pymodule_export]
     use crate::status::{PySetStatus, PyStatus};
+    #[pymodule_export]
+    use crate::stores::_remove_anonymous_stores;
     #[pymodule_export]
     use crate::wait::event_loop::LoopWaits;
     #[pymodule_export]
