@@ -156,7 +156,7 @@ def test_every_change_has_an_audit_event(catalog):
 
 
 def test_usage_is_exact_and_counted_once(limiter, catalog):
-    catalog.set_limits([tg.per_hour("rpm", 100), tg.per_hour("tpm", 10_000)])
+    catalog.set_limits([tg.per_day("rpm", 100), tg.per_day("tpm", 10_000)])
     catalog.create_entity("team")
     catalog.create_entity("bob", parent="team", cascades=True)
     for tokens in (10, 20):
@@ -183,7 +183,7 @@ def test_usage_is_exact_and_counted_once(limiter, catalog):
 
 
 def test_credit_is_given_once_by_its_key(limiter, catalog):
-    catalog.set_limits([tg.per_hour("tpm", 1_000), tg.resource("slots", 1)])
+    catalog.set_limits([tg.per_day("tpm", 1_000), tg.resource("slots", 1)])
     limiter.acquire("bob", "gpt-4", tpm=900).commit()
     assert catalog.top_up("bob", "gpt-4", {"tpm": 300}, key="invoice-17") is True
     assert catalog.top_up("bob", "gpt-4", tpm=300, key="invoice-17") is False

@@ -91,7 +91,7 @@ def test_also_takes_several_resources_or_none(limiter):
 
 
 def test_limits_of_the_call_override_the_stored_ones(limiter):
-    limiter.catalog.set_limits([tg.per_hour("rpm", 100)])
+    limiter.catalog.set_limits([tg.per_day("rpm", 100)])
     limiter.acquire("bob", "gpt-4", {"rpm": 1}).commit()
     with pytest.raises(tg.Impossible):
         limiter.acquire("bob", "gpt-4", {"rpm": 50}, limits=[tg.per_hour("rpm", 10)])
@@ -99,7 +99,7 @@ def test_limits_of_the_call_override_the_stored_ones(limiter):
 
 
 def test_a_lease_settles_reports_adjusts_consumes_and_cancels(limiter):
-    limiter.catalog.set_limits([tg.per_hour("tpm", 1_000), tg.resource("slots", 2)])
+    limiter.catalog.set_limits([tg.per_day("tpm", 1_000), tg.resource("slots", 2)])
 
     def left() -> tuple[int, int]:
         found = limiter.peek("bob", "gpt-4")
@@ -130,7 +130,7 @@ def test_a_lease_settles_reports_adjusts_consumes_and_cancels(limiter):
 
 
 def test_p25_an_exception_in_the_block_gives_everything_back_and_comes_out(limiter):
-    limiter.catalog.set_limits([tg.per_hour("tpm", 100), tg.resource("slots", 1)])
+    limiter.catalog.set_limits([tg.per_day("tpm", 100), tg.resource("slots", 1)])
     with pytest.raises(ZeroDivisionError):
         with limiter.acquire("bob", "gpt-4", {"tpm": 60}) as lease:
             lease.adjust(tpm=30)
@@ -271,7 +271,7 @@ def test_p24_only_a_dropped_lease_that_held_resources_warns(limiter, recwarn):
 
 
 def test_p27_eight_threads_settle_one_lease_and_one_succeeds(limiter):
-    limiter.catalog.set_limits([tg.per_hour("tpm", 1_000)])
+    limiter.catalog.set_limits([tg.per_day("tpm", 1_000)])
     for _ in range(20):
         lease = limiter.acquire("bob", "gpt-4", tpm=10)
         outcomes: list[str] = []
@@ -373,7 +373,7 @@ def test_p43_other_amounts_are_invalid(amount):
     assert limiter.peek("bob", "gpt-4")["rpm"].available == 10
 
 
-@pytest.mark.parametrize("name", ["", "x" * 300, "a#b", "a/b", "\ud800", "a\0b", "\n"])
+@pytest.mark.parametrize("name", ["", "x" * 300, "a#b", "\ud800", "a\0b", "\n"])
 def test_p45_p46_names_that_are_not_valid_are_refused_with_a_text(name):
     limiter = tg.Limiter("memory")
     limiter.catalog.set_limits([tg.per_hour("rpm", 10)])
@@ -502,7 +502,7 @@ def test_p31_p33_a_forked_child_uses_the_limiter_and_not_its_parents_lease(run_p
 
         for url in ("memory", "shm:", f"file:{sys.argv[1]}/limits.db"):
             limiter = tg.Limiter(url)
-            limiter.catalog.set_limits([tg.resource("slots", 2), tg.per_hour("rpm", 100)])
+            limiter.catalog.set_limits([tg.resource("slots", 2), tg.per_day("rpm", 100)])
             lease = limiter.acquire("bob", "gpt-4", rpm=10)
             for _ in range(5):
                 pid = os.fork()
@@ -566,7 +566,7 @@ def test_p28_a_limiter_is_collected_with_its_leases():
 
 
 def test_p51_eight_threads_use_one_limiter_and_its_catalog(limiter):
-    limiter.catalog.set_limits([tg.per_hour("rpm", 100_000)])
+    limiter.catalog.set_limits([tg.quota("rpm", 1_000, after=86_400)])
     errors: list[BaseException] = []
 
     def work(entity: str) -> None:
@@ -585,4 +585,4 @@ def test_p51_eight_threads_use_one_limiter_and_its_catalog(limiter):
     for thread in threads:
         thread.join()
     assert not errors
-    assert limiter.peek("user-0", "gpt-4")["rpm"].available == 100_000 - 100
+    assert limiter.peek("user-0", "gpt-4")["rpm"].available == 1_000 - 100

@@ -14,7 +14,7 @@ import tollgate as tg
 def limiter(request, tmp_path):
     url = {"memory": "memory", "file": f"file:{tmp_path}/limits.db", "shm": "shm:"}[request.param]
     limiter = tg.Limiter(url)
-    limiter.catalog.set_limits([tg.per_hour("rpm", 10), tg.per_hour("tpm", 1_000)])
+    limiter.catalog.set_limits([tg.per_hour("rpm", 10), tg.per_day("tpm", 1_000)])
     return limiter
 
 
@@ -95,9 +95,9 @@ def test_a_lease_with_resources_is_handed_on_only_if_it_was_detached(limiter):
     with pytest.raises(tg.TokenError, match="detached=seconds"):
         limiter.acquire("bob", "gpt-4", rpm=1).into_token()
     token = limiter.acquire("bob", "gpt-4", {"rpm": 1}, detached=600).into_token()
-    assert not limiter.try_acquire("bob", "gpt-4")
+    assert not limiter.try_acquire("bob", "gpt-4", rpm=1)
     limiter.resume(token).commit()
-    limiter.try_acquire("bob", "gpt-4").cancel()
+    limiter.try_acquire("bob", "gpt-4", rpm=1).cancel()
 
 
 @pytest.mark.parametrize("detached", [-1, float("nan"), float("inf"), True, "5", 10**400])
