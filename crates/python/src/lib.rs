@@ -5,13 +5,18 @@
 //! future and are notified by an eventfd, so that a waiter costs no thread, and a release needs no GIL.
 
 mod amount;
+mod clock;
 mod demand;
 mod denial;
 mod error;
 mod hooks;
 mod lease;
 mod limit;
+mod logging;
+mod observing;
+mod pool;
 mod set;
+mod set_settings;
 mod status;
 mod stores;
 mod wait;
@@ -22,6 +27,8 @@ use pyo3::prelude::*;
 #[pymodule]
 #[pyo3(name = "_core")]
 mod core_module {
+    #[pymodule_export]
+    use crate::clock::PyManualClock;
     #[pymodule_export]
     use crate::demand::PyDemand;
     #[pymodule_export]
@@ -35,6 +42,10 @@ mod core_module {
         PyLimit, PyUnit, calls, fixed_window, per_day, per_hour, per_minute, per_second, quota, rate,
         resource, sliding_window,
     };
+    #[pymodule_export]
+    use crate::observing::PyEvent;
+    #[pymodule_export]
+    use crate::pool::PyLimitPool;
     #[pymodule_export]
     use crate::set::PyLimitSet;
     #[pymodule_export]
