@@ -8,13 +8,15 @@
 198820
 """
 
-from . import _awaiting, _core, _errors, _records, _stores
+from . import _awaiting, _core, _errors, _observing, _records, _stores
 from ._core import (
     Catalog,
     Demand,
     Denial,
+    Event,
     Lease,
     Limit,
+    LimitPool,
     LimitSet,
     Limiter,
     Namespaces,
@@ -74,7 +76,7 @@ from ._records import (
     WindowUsage,
 )
 
-_core._set_hooks(_awaiting, _errors, _stores, _records)
+_core._set_hooks(_awaiting, _errors, _stores, _observing, _records)
 
 __all__ = [
     "AlreadyExists",
@@ -91,12 +93,14 @@ __all__ = [
     "Entity",
     "EntityCapacity",
     "Error",
+    "Event",
     "Impossible",
     "InvalidDemand",
     "InvalidValue",
     "Lease",
     "LeaseEnded",
     "Limit",
+    "LimitPool",
     "LimitSet",
     "LimitUsage",
     "Limiter",

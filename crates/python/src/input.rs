@@ -3,7 +3,7 @@
 use pyo3::exceptions::PyTypeError;
 use pyo3::intern;
 use pyo3::prelude::*;
-use pyo3::types::{PyBool, PyDict, PyFloat, PyString};
+use pyo3::types::{PyBool, PyDict, PyString};
 use tollgate::catalog::{Cursor, PageRequest};
 use tollgate::store::records::PAGE_MAX;
 use tollgate::{Limits, Tick};
@@ -11,6 +11,7 @@ use tollgate::{Limits, Tick};
 use crate::amount::shown;
 use crate::error::{OrRaise, invalid};
 use crate::limit::limits_of;
+use crate::set_settings::whole;
 
 /// A text of a caller, which is valid Unicode.
 pub(crate) struct Text(pub(crate) String);
@@ -89,23 +90,6 @@ impl<'py> FromPyObject<'_, 'py> for Instant {
 pub(crate) fn epoch_seconds(at: Tick) -> f64 {
     // Exact for some hundreds of years.
     at.as_micros() as f64 / 1e6
-}
-
-/// Converts a whole number that a setting wants, between two bounds.
-///
-/// # Errors
-///
-/// `InvalidValue` with the bounds, also for a `bool` and a fraction.
-pub(crate) fn whole(what: &str, value: &Bound<'_, PyAny>, least: u64, most: u64) -> PyResult<u64> {
-    let is_odd = value.is_instance_of::<PyBool>() || value.is_instance_of::<PyFloat>();
-    match value.extract::<u64>() {
-        Ok(number) if !is_odd && (least..=most).contains(&number) => Ok(number),
-        _ => {
-            let text =
-                format!("{what} is {}, but must be a whole number from {least} to {most}", shown(value));
-            Err(invalid(value.py(), text))
-        }
-    }
 }
 
 /// Returns the page that a caller asks for: at most `limit` items after the cursor `after`.

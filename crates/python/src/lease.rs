@@ -15,6 +15,7 @@ use crate::error::{OrRaise, lease_ended, token_error};
 use crate::held_lease::{Ending, HeldLease, LeaseOwner};
 use crate::input::Text;
 use crate::limiter::PyLimiter;
+use crate::observing::{deliver, deliver_from_drop};
 use crate::set::PyLimitSet;
 use crate::wait::pending::{Begun, Pending};
 use crate::wait::thread::{block_on, run};
@@ -259,7 +260,9 @@ impl PyLease {
     ) -> PyResult<()> {
         let resource = resource.as_ref().map(|resource| &*resource.0);
         let usage = owned_demand(py, usage, named, &self.owner)?;
-        self.with(py, |lease| lease.report(resource, &usage))?.or_raise(py)
+        let reported = self.with(py, |lease| lease.report(resource, &usage));
+        deliver(py);
+        reported?.or_raise(py)
     }
 
     /// Adds to what was used, to count when the lease ends: `lease.adjust(tpm=+120)`. What goes beyond what was taken becomes debt.
@@ -274,7 +277,9 @@ impl PyLease {
     ) -> PyResult<()> {
         let changes = changes(py, by, named)?;
         let resource = resource.as_ref().map(|resource| &*resource.0);
-        self.with(py, |lease| lease.adjust(resource, &changes))?.or_raise(py)
+        let adjusted = self.with(py, |lease| lease.adjust(resource, &changes));
+        deliver(py);
+        adjusted?.or_raise(py)
     }
 
     /// Takes more from the set, all or nothing, now, and holds it like the rest. Raises `RateLimited` if it is denied.
@@ -523,6 +528,7 @@ fn give_back_lease(lease: &PyLease) {
     if let Some(held) = held {
         // The reply has sent what it has to send; the answer is of no use here.
         drop(held.cancel());
+        deliver_from_drop();
     }
 }
 
@@ -538,8 +544,11 @@ pub(crate) fn give_back(value: &Bound<'_, PyAny>) {
 
 impl Drop for PyLease {
     fn drop(&mut self) {
-        let Some(lease) = self.slot.get_mut() else { return };
-        if self.process != generation() || self.is_resumed || !self.owner.warns_of_drop(lease) {
+        let Some(lease) = self.slot.get_mut().take() else { return };
+        let warns = self.process == generation() && !self.is_resumed && self.owner.warns_of_drop(&lease);
+        drop(lease);
+        deliver_from_drop();
+        if !warns {
             return;
         }
         let text = c"a lease was dropped without an end; settle it, or use it in a with block";

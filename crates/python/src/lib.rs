@@ -6,6 +6,7 @@
 
 mod amount;
 mod catalog;
+mod clock;
 mod demand;
 mod denial;
 mod error;
@@ -15,8 +16,12 @@ mod input;
 mod lease;
 mod limit;
 mod limiter;
+mod logging;
+mod observing;
 mod pairs;
+mod pool;
 mod set;
+mod set_settings;
 mod status;
 mod stores;
 mod wait;
@@ -27,6 +32,8 @@ use pyo3::prelude::*;
 #[pymodule]
 #[pyo3(name = "_core")]
 mod core_module {
+    #[pymodule_export]
+    use crate::clock::PyManualClock;
     #[pymodule_export]
     use crate::demand::PyDemand;
     #[pymodule_export]
@@ -44,6 +51,10 @@ mod core_module {
     use crate::catalog::{PyCatalog, PyNamespaces};
     #[pymodule_export]
     use crate::limiter::PyLimiter;
+    #[pymodule_export]
+    use crate::observing::PyEvent;
+    #[pymodule_export]
+    use crate::pool::PyLimitPool;
     #[pymodule_export]
     use crate::set::PyLimitSet;
     #[pymodule_export]

@@ -8,10 +8,11 @@ use tollgate::{Level, Limits};
 use super::{PyCatalog, ask, ask_plain, dict_of, page_of_texts, record};
 use crate::amount::shown;
 use crate::error::invalid;
-use crate::input::{LimitList, Text, one_of, page, whole};
+use crate::input::{LimitList, Text, one_of, page};
 use crate::limit::tuple_of;
 use crate::limiter::POLICIES;
 use crate::pairs::pairs;
+use crate::set_settings::whole;
 
 /// A level that outlives the arguments of its call.
 pub(super) struct NamedLevel {

@@ -17,6 +17,7 @@ use crate::denial::PyDenial;
 use crate::error::{OrRaise, invalid_demand};
 use crate::input::{LimitList, Text};
 use crate::lease::PyLease;
+use crate::observing::deliver;
 use crate::set::{CallDemand, WaitFor};
 use crate::wait::{PendingOp, operation};
 
@@ -147,7 +148,7 @@ impl<'a, 'py> CallArguments<'a, 'py> {
         priority: Priority,
     ) -> PyResult<Option<Attempt<PyLease, ChainStatus>>> {
         let this = slf.get();
-        if !this.is_memory() || self.extras.is_some() {
+        if !this.is_plain() || self.extras.is_some() {
             return Ok(None);
         }
         let attempt = match &self.demand {
@@ -155,6 +156,7 @@ impl<'a, 'py> CallArguments<'a, 'py> {
             CallDemand::Collected(demand) => self.poll(this.limiter(), demand.plain(), priority),
         };
         let Poll::Ready(attempt) = attempt else { return Ok(None) };
+        deliver(slf.py());
         Ok(Some(match attempt.or_raise(slf.py())? {
             Attempt::Admitted(lease) => {
                 Attempt::Admitted(PyLease::of_limiter(lease, slf.clone().unbind(), false))

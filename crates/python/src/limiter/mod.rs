@@ -7,6 +7,8 @@ mod options;
 
 pub(crate) use options::POLICIES;
 
+use std::sync::Arc;
+
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyString, PyType};
@@ -19,6 +21,7 @@ use crate::denial::PyDenial;
 use crate::error::OrRaise;
 use crate::input::{LimitList, Text};
 use crate::lease::PyLease;
+use crate::observing::ObserverTarget;
 use crate::pairs::pairs;
 use crate::set::{WaitFor, priority_of};
 use crate::stores::StoreAddress;
@@ -33,7 +36,8 @@ use options::{LimiterOptions, OpenedLimiter};
 ///
 /// The first argument says where everything is kept: "memory", "file:limits.db", "shm:jobs", "redis://host" or "dynamodb:table".
 /// `namespace` keeps users of one store apart, and is created unless `create_namespace=False`. `on_unavailable` is what to do while the
-/// store does not answer: "block" (an error), "allow", or "local" (a `local_share` of the limits, in percent, in this process).
+/// store does not answer: "block" (an error), "allow", or "local" (a `local_share` of the limits, in percent, in this process). `observer`
+/// is called with an `Event` for what happens; `clock` is for tests, in memory only.
 ///
 /// ```python
 /// import tollgate as tg
@@ -50,12 +54,16 @@ pub(crate) struct PyLimiter {
     address: StoreAddress,
     /// The keywords that it was made with, for a pickle.
     settings: Py<PyDict>,
+    observer: Option<Arc<ObserverTarget>>,
+    /// Whether it is in this process and nothing observes it: then a try costs next to nothing, and nothing else notices it.
+    is_plain: bool,
 }
 
 impl PyLimiter {
     fn of(opened: OpenedLimiter, settings: Py<PyDict>) -> PyLimiter {
-        let OpenedLimiter { limiter, registry, address } = opened;
-        PyLimiter { limiter, registry, address, settings }
+        let OpenedLimiter { limiter, registry, address, observer } = opened;
+        let is_plain = address.is_memory() && observer.is_none();
+        PyLimiter { limiter, registry, address, settings, observer, is_plain }
     }
 
     #[inline]
@@ -72,10 +80,14 @@ impl PyLimiter {
         self.address.redacted()
     }
 
-    /// Returns whether it is in the memory of this process, where a try costs next to nothing.
-    #[inline]
+    /// Returns whether it is in the memory of this process.
     pub(crate) fn is_memory(&self) -> bool {
         self.address.is_memory()
+    }
+
+    #[inline]
+    fn is_plain(&self) -> bool {
+        self.is_plain
     }
 
     pub(crate) fn first_poll(&self) -> FirstPoll {
@@ -83,9 +95,13 @@ impl PyLimiter {
     }
 }
 
-/// Returns a copy of the keywords, which the caller cannot change any more.
+/// Returns a copy of the keywords, which the caller cannot change any more. An observer does not go with a pickle.
 fn copy_of<'py>(py: Python<'py>, settings: Option<&Bound<'py, PyDict>>) -> PyResult<Bound<'py, PyDict>> {
-    settings.map_or_else(|| Ok(PyDict::new(py)), |settings| settings.copy())
+    let copy = settings.map_or_else(|| Ok(PyDict::new(py)), |settings| settings.copy())?;
+    if copy.contains("observer")? {
+        copy.del_item("observer")?;
+    }
+    Ok(copy)
 }
 
 #[pymethods]
@@ -93,11 +109,11 @@ impl PyLimiter {
     #[new]
     #[pyo3(signature = (url, **settings), text_signature = "(url, *, namespace='default', create_namespace=True, principal=None, \
                         cache_ttl=60, on_unavailable=None, local_share=50, store_timeout=5, connect_within=None, lease_ttl=60, \
-                        heartbeats='automatic', on_drop='keep', waiters_max=None)")]
+                        heartbeats='automatic', on_drop='keep', waiters_max=None, observer=None, clock=None)")]
     fn new(py: Python<'_>, url: Text, settings: Option<&Bound<'_, PyDict>>) -> PyResult<PyLimiter> {
         let options = LimiterOptions::of(settings)?;
         let settings = copy_of(py, settings)?.unbind();
-        let address = StoreAddress::parse(py, &url.0, options.store)?;
+        let address = options.address(py, &url.0)?;
         let first = if address.is_memory() { FirstPoll::Attached } else { FirstPoll::Detached };
         let opened = block_on(py, options.open(address), first)?.or_raise(py)?;
         Ok(PyLimiter::of(opened, settings))
@@ -109,7 +125,7 @@ impl PyLimiter {
     fn open_async(py: Python<'_>, url: Text, settings: Option<&Bound<'_, PyDict>>) -> PyResult<Pending> {
         let options = LimiterOptions::of(settings)?;
         let settings = copy_of(py, settings)?.unbind();
-        let address = StoreAddress::parse(py, &url.0, options.store)?;
+        let address = options.address(py, &url.0)?;
         let opened = operation(options.open(address), |py, opened| {
             Py::new(py, PyLimiter::of(opened.or_raise(py)?, settings))
         });
@@ -316,7 +332,14 @@ impl PyLimiter {
     }
 
     fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
-        visit.call(&self.settings)
+        visit.call(&self.settings)?;
+        self.observer.as_ref().map_or(Ok(()), |observer| observer.traverse(&visit))
+    }
+
+    fn __clear__(&self) {
+        if let Some(observer) = &self.observer {
+            observer.clear();
+        }
     }
 }
 

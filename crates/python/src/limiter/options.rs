@@ -1,5 +1,6 @@
 //! Settings of a limiter, and how it is opened.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use pyo3::exceptions::PyTypeError;
@@ -7,11 +8,15 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyString};
 use tollgate::catalog::CatalogError;
 use tollgate::limiter::{DEFAULT_NAMESPACE, Heartbeats};
-use tollgate::{Limiter, OnDrop, OnUnavailable, Registry};
+use tollgate::store::Backend;
+use tollgate::{Clock, Limiter, Memory, OnDrop, OnUnavailable, Registry};
 
 use crate::amount::{shown, span, text};
-use crate::error::IntoPyErr;
-use crate::input::{one_of, whole};
+use crate::clock::PyManualClock;
+use crate::error::{IntoPyErr, invalid};
+use crate::input::one_of;
+use crate::observing::ObserverTarget;
+use crate::set_settings::whole;
 use crate::stores::{StoreAddress, StoreOpenError, StoreOptions};
 
 /// What a process does while the store is unavailable, as it is called in Python.
@@ -19,7 +24,7 @@ pub(crate) const POLICIES: [(OnUnavailable, &str); 3] =
     [(OnUnavailable::Block, "block"), (OnUnavailable::Allow, "allow"), (OnUnavailable::Local, "local")];
 
 /// The settings that a caller gave.
-#[derive(Clone, Default)]
+#[derive(Default)]
 pub(super) struct LimiterOptions {
     namespace: Option<String>,
     creates_namespace: Option<bool>,
@@ -31,8 +36,9 @@ pub(super) struct LimiterOptions {
     heartbeats: Option<Heartbeats>,
     on_drop: Option<OnDrop>,
     waiters_max: Option<usize>,
-    /// What the store is opened with.
-    pub(super) store: StoreOptions,
+    observer: Option<Arc<ObserverTarget>>,
+    clock: Option<Clock>,
+    store: StoreOptions,
 }
 
 impl LimiterOptions {
@@ -84,6 +90,10 @@ impl LimiterOptions {
                 let most = |value| whole(name, value, 0, u32::MAX.into()).map(|most| most as usize);
                 self.waiters_max = given.then(|| most(value)).transpose()?;
             }
+            "observer" => {
+                self.observer = given.then(|| ObserverTarget::of(value).map(Arc::new)).transpose()?;
+            }
+            "clock" => self.clock = given.then(|| clock(value)).transpose()?,
             _ => {
                 let text = format!("Limiter() got an unexpected keyword argument {name:?}");
                 return Err(PyTypeError::new_err(text));
@@ -92,10 +102,26 @@ impl LimiterOptions {
         Ok(())
     }
 
+    /// Parses the URL of the store.
+    ///
+    /// # Errors
+    ///
+    /// `InvalidValue`.
+    pub(super) fn address(&self, py: Python<'_>, url: &str) -> PyResult<StoreAddress> {
+        let address = StoreAddress::parse(py, url, self.store)?;
+        if self.clock.is_some() && !address.is_memory() {
+            return Err(invalid(py, "clock: a limiter on a store goes by the clock of its store"));
+        }
+        Ok(address)
+    }
+
     /// Opens the store and the namespace.
     pub(super) async fn open(self, address: StoreAddress) -> Result<OpenedLimiter, LimiterOpenError> {
-        let store = address.open().await.map_err(LimiterOpenError::Store)?;
-        let mut registry = Registry::builder(store.backend);
+        let backend: Arc<dyn Backend> = match self.clock {
+            Some(clock) => Arc::new(Memory::builder().clock(clock).build()),
+            None => address.clone().open().await.map_err(LimiterOpenError::Store)?.backend,
+        };
+        let mut registry = Registry::builder(backend);
         if let Some(ttl) = self.cache_ttl {
             registry = registry.cache_ttl(ttl);
         }
@@ -131,7 +157,10 @@ impl LimiterOptions {
         if let Some(most) = self.waiters_max {
             limiter = limiter.waiters_max(most);
         }
-        Ok(OpenedLimiter { limiter: limiter.build(), registry, address: store.address })
+        if let Some(observer) = &self.observer {
+            limiter = limiter.observer(observer.watch());
+        }
+        Ok(OpenedLimiter { limiter: limiter.build(), registry, address, observer: self.observer })
     }
 }
 
@@ -141,10 +170,17 @@ fn word(what: &str, value: &Bound<'_, PyAny>) -> PyResult<String> {
     text(what, found?).map(str::to_owned)
 }
 
+fn clock(value: &Bound<'_, PyAny>) -> PyResult<Clock> {
+    let clock = value.cast::<PyManualClock>().map_err(|_| {
+        PyTypeError::new_err(format!("clock is {}, but must be a tollgate.testing.ManualClock", shown(value)))
+    })?;
+    Ok(clock.get().clock())
+}
+
 fn positive(what: &str, value: &Bound<'_, PyAny>) -> PyResult<Duration> {
     let duration = span(what, value)?;
     if duration.is_zero() {
-        return Err(crate::error::invalid(value.py(), format!("{what} is 0, but must be longer")));
+        return Err(invalid(value.py(), format!("{what} is 0, but must be longer")));
     }
     Ok(duration)
 }
@@ -154,6 +190,7 @@ pub(super) struct OpenedLimiter {
     pub(super) limiter: Limiter,
     pub(super) registry: Registry,
     pub(super) address: StoreAddress,
+    pub(super) observer: Option<Arc<ObserverTarget>>,
 }
 
 /// Why a limiter cannot be opened.

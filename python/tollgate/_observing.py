@@ -1,0 +1,45 @@
+"""What the extension module calls when something has happened: observers, and ``logging``.
+
+No handler is installed. Silence the warnings with ``logging.getLogger("tollgate").setLevel(logging.ERROR)``.
+"""
+
+from __future__ import annotations
+
+import _thread
+import logging
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from ._core import Event
+
+_logger = logging.getLogger("tollgate")
+
+
+def deliver(observer: Any, event: Event) -> None:
+    """Call an observer. What it raises is logged, and never reaches the caller of the set."""
+    try:
+        method = getattr(observer, f"on_{event.kind}", None)
+        if method is not None:
+            method(event)
+        elif callable(observer):
+            observer(event)
+    except KeyboardInterrupt:
+        # The call goes on, so that its lease is not lost; the interrupt comes after it.
+        _thread.interrupt_main()
+    except BaseException as error:
+        _log(logging.ERROR, "an observer raised", error)
+
+
+def log(level: int, text: str) -> None:
+    """Log a warning of the library."""
+    _log(level, text, None)
+
+
+def _log(level: int, text: str, error: BaseException | None) -> None:
+    try:
+        _logger.log(level, text, exc_info=error)
+    except KeyboardInterrupt:
+        _thread.interrupt_main()
+    except BaseException:  # noqa: S110
+        # A handler that raises must not break a call either.
+        pass
