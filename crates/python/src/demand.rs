@@ -113,7 +113,9 @@ impl<'py> NamedAmounts<'py> {
     /// Returns them as plain texts and numbers.
     pub(crate) fn plain(&self) -> PlainAmounts<'_> {
         // Checked when it was collected.
-        PlainAmounts(self.0.iter().map(|(name, amount)| (name.to_str().unwrap_or_default(), *amount)).collect())
+        PlainAmounts(
+            self.0.iter().map(|(name, amount)| (name.to_str().unwrap_or_default(), *amount)).collect(),
+        )
     }
 
     /// Collects the names and amounts of a dict, or any mapping, and of keywords.

@@ -46,9 +46,9 @@ impl<'py> FromPyObject<'_, 'py> for TextMap {
     type Error = PyErr;
 
     fn extract(value: Borrowed<'_, 'py, PyAny>) -> PyResult<TextMap> {
-        let dict = value.cast::<PyDict>().map_err(|_| {
-            PyTypeError::new_err(format!("{} is not a dict of texts by name", shown(&value)))
-        })?;
+        let dict = value
+            .cast::<PyDict>()
+            .map_err(|_| PyTypeError::new_err(format!("{} is not a dict of texts by name", shown(&value))))?;
         let text = |(key, value): (Bound<'_, PyAny>, Bound<'_, PyAny>)| {
             Ok((key.extract::<Text>()?.0, value.extract::<Text>()?.0))
         };
@@ -68,7 +68,8 @@ impl<'py> FromPyObject<'_, 'py> for Instant {
     fn extract(value: Borrowed<'_, 'py, PyAny>) -> PyResult<Instant> {
         let py = value.py();
         let refuse = || {
-            let text = format!("{} is no instant; write seconds since the epoch, or a datetime", shown(&value));
+            let text =
+                format!("{} is no instant; write seconds since the epoch, or a datetime", shown(&value));
             invalid(py, text)
         };
         if value.is_instance_of::<PyBool>() {

@@ -169,7 +169,10 @@ fn into_token(py: Python<'_>, owner: &Bound<'_, PyLease>) -> PyResult<PendingOp>
     let lease = owner.get().take(py)?;
     if let HeldLease::Set(_) = lease {
         *owner.get().slot.lock() = Some(lease);
-        return Err(token_error(py, "the lease is of a set, which gives no tokens; acquire it from a Limiter"));
+        return Err(token_error(
+            py,
+            "the lease is of a set, which gives no tokens; acquire it from a Limiter",
+        ));
     }
     let made = async move {
         match lease.into_token() {

@@ -33,6 +33,8 @@ use pyo3::prelude::*;
 #[pyo3(name = "_core")]
 mod core_module {
     #[pymodule_export]
+    use crate::catalog::{PyCatalog, PyNamespaces};
+    #[pymodule_export]
     use crate::clock::PyManualClock;
     #[pymodule_export]
     use crate::demand::PyDemand;
@@ -47,8 +49,6 @@ mod core_module {
         PyLimit, PyUnit, calls, fixed_window, per_day, per_hour, per_minute, per_second, quota, rate,
         resource, sliding_window,
     };
-    #[pymodule_export]
-    use crate::catalog::{PyCatalog, PyNamespaces};
     #[pymodule_export]
     use crate::limiter::PyLimiter;
     #[pymodule_export]

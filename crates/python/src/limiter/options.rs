@@ -166,7 +166,8 @@ impl LimiterOptions {
 
 fn word(what: &str, value: &Bound<'_, PyAny>) -> PyResult<String> {
     let found = value.cast::<PyString>();
-    let found = found.map_err(|_| PyTypeError::new_err(format!("{what} is {}, but must be a text", shown(value))));
+    let found =
+        found.map_err(|_| PyTypeError::new_err(format!("{what} is {}, but must be a text", shown(value))));
     text(what, found?).map(str::to_owned)
 }
 
