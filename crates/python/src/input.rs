@@ -14,17 +14,17 @@ use crate::limit::limits_of;
 use crate::set_settings::whole;
 
 /// A text of a caller, which is valid Unicode.
-pub(crate) struct Text(pub(crate) String);
+pub(crate) struct TextArgument(pub(crate) String);
 
-impl<'py> FromPyObject<'_, 'py> for Text {
+impl<'py> FromPyObject<'_, 'py> for TextArgument {
     type Error = PyErr;
 
-    fn extract(value: Borrowed<'_, 'py, PyAny>) -> PyResult<Text> {
+    fn extract(value: Borrowed<'_, 'py, PyAny>) -> PyResult<TextArgument> {
         let Ok(found) = value.cast::<PyString>() else {
             return Err(PyTypeError::new_err(format!("{} is not a text", shown(&value))));
         };
         let unreadable = || invalid(value.py(), format!("{} is not valid Unicode", shown(&value)));
-        found.to_str().map(|text| Text(text.to_owned())).map_err(|_| unreadable())
+        found.to_str().map(|text| TextArgument(text.to_owned())).map_err(|_| unreadable())
     }
 }
 
@@ -50,7 +50,7 @@ impl<'py> FromPyObject<'_, 'py> for TextMap {
             .cast::<PyDict>()
             .map_err(|_| PyTypeError::new_err(format!("{} is not a dict of texts by name", shown(&value))))?;
         let text = |(key, value): (Bound<'_, PyAny>, Bound<'_, PyAny>)| {
-            Ok((key.extract::<Text>()?.0, value.extract::<Text>()?.0))
+            Ok((key.extract::<TextArgument>()?.0, value.extract::<TextArgument>()?.0))
         };
         dict.iter().map(text).collect::<PyResult<_>>().map(TextMap)
     }
@@ -100,7 +100,7 @@ pub(crate) fn epoch_seconds(at: Tick) -> f64 {
 /// `InvalidValue` for a number of items that is not valid.
 pub(crate) fn page(
     limit: Option<&Bound<'_, PyAny>>,
-    after: Option<Text>,
+    after: Option<TextArgument>,
     newest_first: bool,
 ) -> PyResult<PageRequest> {
     let limit = match limit {

@@ -11,9 +11,9 @@ use tollgate::{Demand, Lease, LimiterLease};
 use tollgate_store::{Mutex, generation};
 
 use crate::demand::{changes, owned_demand};
+use crate::either_lease::{EitherLease, Ending, LeaseOwner};
 use crate::error::{OrRaise, lease_ended, token_error};
-use crate::held_lease::{Ending, HeldLease, LeaseOwner};
-use crate::input::Text;
+use crate::input::TextArgument;
 use crate::limiter::PyLimiter;
 use crate::observing::{deliver, deliver_from_drop};
 use crate::set::PyLimitSet;
@@ -28,7 +28,7 @@ use crate::warning::warn_from_drop;
 /// dropped without an end frees its resources, and what was reserved stays charged. It belongs to the process that took it.
 #[pyclass(frozen, name = "Lease", module = "tollgate", weakref)]
 pub(crate) struct PyLease {
-    slot: Mutex<Option<HeldLease>>,
+    slot: Mutex<Option<EitherLease>>,
     owner: LeaseOwner,
     process: u32,
     /// Whether a token made it: other processes may have the token, so that only an explicit end may end it.
@@ -39,7 +39,7 @@ pub(crate) struct PyLease {
 
 impl PyLease {
     pub(crate) fn new(lease: Lease<'static>, set: Py<PyLimitSet>) -> PyLease {
-        PyLease::held(HeldLease::Set(lease), LeaseOwner::Set(set), false)
+        PyLease::held(EitherLease::Set(lease), LeaseOwner::Set(set), false)
     }
 
     pub(crate) fn of_limiter(
@@ -47,16 +47,16 @@ impl PyLease {
         limiter: Py<PyLimiter>,
         is_resumed: bool,
     ) -> PyLease {
-        PyLease::held(HeldLease::Limiter(lease), LeaseOwner::Limiter(limiter), is_resumed)
+        PyLease::held(EitherLease::Limiter(lease), LeaseOwner::Limiter(limiter), is_resumed)
     }
 
-    fn held(lease: HeldLease, owner: LeaseOwner, is_resumed: bool) -> PyLease {
+    fn held(lease: EitherLease, owner: LeaseOwner, is_resumed: bool) -> PyLease {
         let (slot, is_lent) = (Mutex::new(Some(lease)), AtomicBool::new(false));
         PyLease { slot, owner, process: generation(), is_resumed, is_lent }
     }
 
     /// Takes the lease to end it.
-    fn take(&self, py: Python<'_>) -> PyResult<HeldLease> {
+    fn take(&self, py: Python<'_>) -> PyResult<EitherLease> {
         self.check_process(py)?;
         self.slot.lock().take().ok_or_else(|| self.ended(py))
     }
@@ -77,7 +77,7 @@ impl PyLease {
     }
 
     /// Looks at the lease.
-    fn with<T>(&self, py: Python<'_>, look: impl FnOnce(&mut HeldLease) -> T) -> PyResult<T> {
+    fn with<T>(&self, py: Python<'_>, look: impl FnOnce(&mut EitherLease) -> T) -> PyResult<T> {
         self.check_process(py)?;
         match self.slot.lock().as_mut() {
             Some(lease) => Ok(look(lease)),
@@ -90,7 +90,7 @@ impl PyLease {
     }
 
     /// Ends the lease in this thread.
-    fn end(&self, py: Python<'_>, end: impl FnOnce(HeldLease) -> Ending + Send) -> PyResult<()> {
+    fn end(&self, py: Python<'_>, end: impl FnOnce(EitherLease) -> Ending + Send) -> PyResult<()> {
         let lease = self.take(py)?;
         let reply = match self.first_poll() {
             FirstPoll::Attached => end(lease),
@@ -104,7 +104,7 @@ impl PyLease {
 fn end_later(
     slf: &Bound<'_, PyLease>,
     name: &'static str,
-    end: impl FnOnce(HeldLease) -> Ending + Send + 'static,
+    end: impl FnOnce(EitherLease) -> Ending + Send + 'static,
 ) -> Pending {
     let this = slf.clone().unbind();
     Pending::new(
@@ -121,7 +121,7 @@ fn end_later(
 /// A lease that a call has taken out of its object, and puts back.
 struct LentLease {
     owner: Py<PyLease>,
-    lease: Option<HeldLease>,
+    lease: Option<EitherLease>,
 }
 
 impl LentLease {
@@ -167,7 +167,7 @@ fn heartbeat(py: Python<'_>, owner: &Bound<'_, PyLease>) -> PyResult<PendingOp> 
 /// Makes the token of a lease, which ends here.
 fn into_token(py: Python<'_>, owner: &Bound<'_, PyLease>) -> PyResult<PendingOp> {
     let lease = owner.get().take(py)?;
-    if let HeldLease::Set(_) = lease {
+    if let EitherLease::Set(_) = lease {
         *owner.get().slot.lock() = Some(lease);
         return Err(token_error(
             py,
@@ -233,22 +233,22 @@ impl PyLease {
 
     /// Ends the lease with what was reported; what was not reported counts as it was taken.
     fn commit(&self, py: Python<'_>) -> PyResult<()> {
-        self.end(py, HeldLease::commit)
+        self.end(py, EitherLease::commit)
     }
 
     /// As `commit`, in an event loop.
     fn commit_async(slf: &Bound<'_, Self>) -> Pending {
-        end_later(slf, "Lease.commit_async", HeldLease::commit)
+        end_later(slf, "Lease.commit_async", EitherLease::commit)
     }
 
     /// Ends the lease as if nothing had been taken: for calls that were never made.
     fn cancel(&self, py: Python<'_>) -> PyResult<()> {
-        self.end(py, HeldLease::cancel)
+        self.end(py, EitherLease::cancel)
     }
 
     /// As `cancel`, in an event loop.
     fn cancel_async(slf: &Bound<'_, Self>) -> Pending {
-        end_later(slf, "Lease.cancel_async", HeldLease::cancel)
+        end_later(slf, "Lease.cancel_async", EitherLease::cancel)
     }
 
     /// Notes what was used, to count when the lease ends. The last report of a limit counts. `resource` is one of those that a limiter
@@ -258,7 +258,7 @@ impl PyLease {
         &self,
         py: Python<'_>,
         usage: Option<&Bound<'_, PyAny>>,
-        resource: Option<Text>,
+        resource: Option<TextArgument>,
         named: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<()> {
         let resource = resource.as_ref().map(|resource| &*resource.0);
@@ -275,7 +275,7 @@ impl PyLease {
         &self,
         py: Python<'_>,
         by: Option<&Bound<'_, PyAny>>,
-        resource: Option<Text>,
+        resource: Option<TextArgument>,
         named: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<()> {
         let changes = changes(py, by, named)?;
@@ -480,7 +480,7 @@ impl PyLease {
             give_back_lease(slf.get());
             return Pending::new("Lease.__aexit__", Box::new(|py| Ok(Begun::Ended(py.None()))));
         }
-        end_later(slf, "Lease.__aexit__", HeldLease::commit)
+        end_later(slf, "Lease.__aexit__", EitherLease::commit)
     }
 
     fn __reduce__(&self) -> PyResult<()> {
@@ -511,7 +511,7 @@ impl PyLease {
     fn amounts<'py>(
         &self,
         py: Python<'py>,
-        amount: impl Fn(&HeldLease, &str) -> Option<u64>,
+        amount: impl Fn(&EitherLease, &str) -> Option<u64>,
     ) -> PyResult<Bound<'py, PyDict>> {
         let amounts: Vec<(String, u64)> = self.with(py, |lease| {
             let names = lease.names().into_iter();

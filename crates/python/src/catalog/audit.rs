@@ -6,7 +6,7 @@ use tollgate::store::records::Value;
 
 use super::{PyCatalog, ask, dict_of, page_of, record};
 use crate::error::invalid;
-use crate::input::{Text, page};
+use crate::input::{TextArgument, page};
 use crate::pairs::pairs;
 
 fn value_object(py: Python<'_>, value: Value) -> PyResult<Py<PyAny>> {
@@ -36,11 +36,11 @@ pairs! { PyCatalog, "Catalog":
     /// ```
     fn audit, audit_async (*, entity=None, resource=None, system=false, limit=None, after=None, newest_first=false) (
         slf,
-        entity: Option<Text>,
-        resource: Option<Text>,
+        entity: Option<TextArgument>,
+        resource: Option<TextArgument>,
         system: bool,
         limit: Option<&Bound<'_, PyAny>>,
-        after: Option<Text>,
+        after: Option<TextArgument>,
         newest_first: bool
     ) {
         if usize::from(entity.is_some()) + usize::from(resource.is_some()) + usize::from(system) > 1 {

@@ -7,7 +7,7 @@ use tollgate::catalog::{BucketStatus, Counts, ResourceCapacity};
 
 use super::{PyCatalog, ask, ask_plain, record};
 use crate::demand::{NoUnits, owned_demand};
-use crate::input::Text;
+use crate::input::TextArgument;
 use crate::pairs::pairs;
 use crate::status::PyStatus;
 
@@ -48,10 +48,10 @@ pairs! { PyCatalog, "Catalog":
     /// ```
     fn top_up, top_up_async (entity, resource, credit=None, /, *, key=None, **named) (
         slf,
-        entity: Text,
-        resource: Text,
+        entity: TextArgument,
+        resource: TextArgument,
         credit: Option<&Bound<'_, PyAny>>,
-        key: Option<Text>,
+        key: Option<TextArgument>,
         named: Option<&Bound<'_, PyDict>>
     ) {
         let credit = owned_demand(slf.py(), credit, named, &NoUnits)?;
@@ -69,9 +69,9 @@ pairs! { PyCatalog, "Catalog":
     /// ```
     fn reset, reset_async (entity, resource, /, *, key=None) (
         slf,
-        entity: Text,
-        resource: Text,
-        key: Option<Text>
+        entity: TextArgument,
+        resource: TextArgument,
+        key: Option<TextArgument>
     ) {
         let catalog = slf.get().catalog.clone();
         ask_plain(async move {
@@ -84,7 +84,7 @@ pairs! { PyCatalog, "Catalog":
     /// ```python
     /// catalog.buckets("user-1")[0].statuses
     /// ```
-    fn buckets, buckets_async (entity, /) (slf, entity: Text) {
+    fn buckets, buckets_async (entity, /) (slf, entity: TextArgument) {
         let catalog = slf.get().catalog.clone();
         let found = async move {
             let found = catalog.buckets(&entity.0).await?;
@@ -100,7 +100,7 @@ pairs! { PyCatalog, "Catalog":
     /// ```python
     /// catalog.capacity("gpt-4", "tpm").total_used
     /// ```
-    fn capacity, capacity_async (resource, limit, /) (slf, resource: Text, limit: Text) {
+    fn capacity, capacity_async (resource, limit, /) (slf, resource: TextArgument, limit: TextArgument) {
         let catalog = slf.get().catalog.clone();
         ask(async move { catalog.capacity(&resource.0, &limit.0).await }, capacity_record)
     }
@@ -110,7 +110,7 @@ pairs! { PyCatalog, "Catalog":
     /// ```python
     /// catalog.counts().entities
     /// ```
-    fn counts, counts_async (entity=None, /) (slf, entity: Option<Text>) {
+    fn counts, counts_async (entity=None, /) (slf, entity: Option<TextArgument>) {
         let catalog = slf.get().catalog.clone();
         let counts = async move {
             match &entity {

@@ -5,7 +5,7 @@ use tollgate::NewEntity;
 use tollgate::catalog::Entity;
 
 use super::{PyCatalog, ask, ask_plain, dict_of, page_of_texts, record};
-use crate::input::{Text, TextMap, page};
+use crate::input::{TextArgument, TextMap, page};
 use crate::pairs::pairs;
 
 fn entity_record(py: Python<'_>, entity: Entity) -> PyResult<Py<PyAny>> {
@@ -25,9 +25,9 @@ pairs! { PyCatalog, "Catalog":
         entity, /, *, name=None, parent=None, cascades=false, metadata=None
     ) (
         slf,
-        entity: Text,
-        name: Option<Text>,
-        parent: Option<Text>,
+        entity: TextArgument,
+        name: Option<TextArgument>,
+        parent: Option<TextArgument>,
         cascades: bool,
         metadata: Option<TextMap>
     ) {
@@ -50,7 +50,7 @@ pairs! { PyCatalog, "Catalog":
     /// ```python
     /// catalog.get_entity("user-1").parent
     /// ```
-    fn get_entity, get_entity_async (entity, /) (slf, entity: Text) {
+    fn get_entity, get_entity_async (entity, /) (slf, entity: TextArgument) {
         let catalog = slf.get().catalog.clone();
         ask(async move { catalog.entity(&entity.0).await }, |py, found| {
             found.map(|entity| entity_record(py, entity)).transpose()
@@ -62,7 +62,7 @@ pairs! { PyCatalog, "Catalog":
     /// ```python
     /// catalog.delete_entity("user-1")
     /// ```
-    fn delete_entity, delete_entity_async (entity, /) (slf, entity: Text) {
+    fn delete_entity, delete_entity_async (entity, /) (slf, entity: TextArgument) {
         let catalog = slf.get().catalog.clone();
         ask_plain(async move { catalog.delete_entity(&entity.0).await })
     }
@@ -76,7 +76,7 @@ pairs! { PyCatalog, "Catalog":
     fn list_entities, list_entities_async (*, limit=None, after=None) (
         slf,
         limit: Option<&Bound<'_, PyAny>>,
-        after: Option<Text>
+        after: Option<TextArgument>
     ) {
         let (catalog, page) = (slf.get().catalog.clone(), page(limit, after, false)?);
         ask(async move { catalog.entities(page).await }, page_of_texts)
@@ -89,9 +89,9 @@ pairs! { PyCatalog, "Catalog":
     /// ```
     fn children, children_async (entity, /, *, limit=None, after=None) (
         slf,
-        entity: Text,
+        entity: TextArgument,
         limit: Option<&Bound<'_, PyAny>>,
-        after: Option<Text>
+        after: Option<TextArgument>
     ) {
         let (catalog, page) = (slf.get().catalog.clone(), page(limit, after, false)?);
         ask(async move { catalog.children(&entity.0, page).await }, page_of_texts)
@@ -102,7 +102,7 @@ pairs! { PyCatalog, "Catalog":
     /// ```python
     /// catalog.set_parent("user-1", None)
     /// ```
-    fn set_parent, set_parent_async (entity, parent, /) (slf, entity: Text, parent: Option<Text>) {
+    fn set_parent, set_parent_async (entity, parent, /) (slf, entity: TextArgument, parent: Option<TextArgument>) {
         let catalog = slf.get().catalog.clone();
         ask_plain(async move {
             catalog.set_parent(&entity.0, parent.as_ref().map(|parent| parent.0.as_str())).await
@@ -114,7 +114,7 @@ pairs! { PyCatalog, "Catalog":
     /// ```python
     /// catalog.set_cascades("user-1", True)
     /// ```
-    fn set_cascades, set_cascades_async (entity, cascades, /) (slf, entity: Text, cascades: bool) {
+    fn set_cascades, set_cascades_async (entity, cascades, /) (slf, entity: TextArgument, cascades: bool) {
         let catalog = slf.get().catalog.clone();
         ask_plain(async move { catalog.set_cascades(&entity.0, cascades).await })
     }
@@ -124,7 +124,7 @@ pairs! { PyCatalog, "Catalog":
     /// ```python
     /// catalog.set_name("user-1", "Ada Lovelace")
     /// ```
-    fn set_name, set_name_async (entity, name, /) (slf, entity: Text, name: Text) {
+    fn set_name, set_name_async (entity, name, /) (slf, entity: TextArgument, name: TextArgument) {
         let catalog = slf.get().catalog.clone();
         ask_plain(async move { catalog.set_name(&entity.0, &name.0).await })
     }

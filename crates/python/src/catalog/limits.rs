@@ -8,7 +8,7 @@ use tollgate::{Level, Limits};
 use super::{PyCatalog, ask, ask_plain, dict_of, page_of_texts, record};
 use crate::amount::shown;
 use crate::error::invalid;
-use crate::input::{LimitList, Text, one_of, page};
+use crate::input::{LimitList, TextArgument, one_of, page};
 use crate::limit::tuple_of;
 use crate::limiter::POLICIES;
 use crate::pairs::pairs;
@@ -21,7 +21,7 @@ pub(super) struct NamedLevel {
 }
 
 impl NamedLevel {
-    pub(super) fn of(entity: Option<Text>, resource: Option<Text>) -> NamedLevel {
+    pub(super) fn of(entity: Option<TextArgument>, resource: Option<TextArgument>) -> NamedLevel {
         NamedLevel { entity: entity.map(|name| name.0), resource: resource.map(|name| name.0) }
     }
 
@@ -69,7 +69,7 @@ fn change_of(change: &Bound<'_, PyAny>) -> PyResult<(NamedLevel, Option<Limits>)
         return Err(refuse());
     }
     let text = |name: &str| match dict.get_item(name)? {
-        Some(value) if !value.is_none() => value.extract::<Text>().map(Some),
+        Some(value) if !value.is_none() => value.extract::<TextArgument>().map(Some),
         _ => Ok(None),
     };
     let level = NamedLevel::of(text("entity")?, text("resource")?);
@@ -88,8 +88,8 @@ pairs! { PyCatalog, "Catalog":
     fn set_limits, set_limits_async (limits, *, entity=None, resource=None) (
         slf,
         limits: LimitList,
-        entity: Option<Text>,
-        resource: Option<Text>
+        entity: Option<TextArgument>,
+        resource: Option<TextArgument>
     ) {
         let (catalog, level) = (slf.get().catalog.clone(), NamedLevel::of(entity, resource));
         ask_plain(async move { catalog.set_limits(level.level(), &limits.0).await })
@@ -103,8 +103,8 @@ pairs! { PyCatalog, "Catalog":
     fn ensure_limits, ensure_limits_async (limits, *, entity=None, resource=None) (
         slf,
         limits: LimitList,
-        entity: Option<Text>,
-        resource: Option<Text>
+        entity: Option<TextArgument>,
+        resource: Option<TextArgument>
     ) {
         let (catalog, level) = (slf.get().catalog.clone(), NamedLevel::of(entity, resource));
         ask_plain(async move { catalog.ensure_limits(level.level(), &limits.0).await })
@@ -119,9 +119,9 @@ pairs! { PyCatalog, "Catalog":
     fn set_system_limits, set_system_limits_async (limits, *, on_unavailable=None) (
         slf,
         limits: LimitList,
-        on_unavailable: Option<Text>
+        on_unavailable: Option<TextArgument>
     ) {
-        let policy = |word: Text| one_of(slf.py(), "on_unavailable", &word.0, &POLICIES);
+        let policy = |word: TextArgument| one_of(slf.py(), "on_unavailable", &word.0, &POLICIES);
         let policy = on_unavailable.map(policy).transpose()?;
         let catalog = slf.get().catalog.clone();
         ask_plain(async move { catalog.set_system_limits(&limits.0, policy).await })
@@ -134,8 +134,8 @@ pairs! { PyCatalog, "Catalog":
     /// ```
     fn get_limits, get_limits_async (*, entity=None, resource=None) (
         slf,
-        entity: Option<Text>,
-        resource: Option<Text>
+        entity: Option<TextArgument>,
+        resource: Option<TextArgument>
     ) {
         let (catalog, level) = (slf.get().catalog.clone(), NamedLevel::of(entity, resource));
         ask(async move { catalog.limits(level.level()).await }, |py, stored| {
@@ -150,8 +150,8 @@ pairs! { PyCatalog, "Catalog":
     /// ```
     fn delete_limits, delete_limits_async (*, entity=None, resource=None) (
         slf,
-        entity: Option<Text>,
-        resource: Option<Text>
+        entity: Option<TextArgument>,
+        resource: Option<TextArgument>
     ) {
         let (catalog, level) = (slf.get().catalog.clone(), NamedLevel::of(entity, resource));
         ask_plain(async move { catalog.delete_limits(level.level()).await })
@@ -162,7 +162,7 @@ pairs! { PyCatalog, "Catalog":
     /// ```python
     /// catalog.limits_of_entity("user-1")["gpt-4"].limits
     /// ```
-    fn limits_of_entity, limits_of_entity_async (entity, /) (slf, entity: Text) {
+    fn limits_of_entity, limits_of_entity_async (entity, /) (slf, entity: TextArgument) {
         let catalog = slf.get().catalog.clone();
         ask(async move { catalog.limits_of_entity(&entity.0).await }, |py, stored| {
             dict_of(py, stored, stored_record).map(Bound::unbind)
@@ -186,9 +186,9 @@ pairs! { PyCatalog, "Catalog":
     /// ```
     fn entities_with_limits, entities_with_limits_async (resource=None, /, *, limit=None, after=None) (
         slf,
-        resource: Option<Text>,
+        resource: Option<TextArgument>,
         limit: Option<&Bound<'_, PyAny>>,
-        after: Option<Text>
+        after: Option<TextArgument>
     ) {
         let resource = resource.map_or_else(|| tollgate::catalog::DEFAULT_RESOURCE.to_owned(), |it| it.0);
         let (catalog, page) = (slf.get().catalog.clone(), page(limit, after, false)?);
@@ -215,7 +215,7 @@ pairs! { PyCatalog, "Catalog":
     fn apply_limits, apply_limits_async (changes, /, *, managed_set=None, seen=None) (
         slf,
         changes: &Bound<'_, PyAny>,
-        managed_set: Option<Text>,
+        managed_set: Option<TextArgument>,
         seen: Option<&Bound<'_, PyAny>>
     ) {
         let py = slf.py();

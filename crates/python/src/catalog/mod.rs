@@ -20,7 +20,7 @@ use tollgate::catalog::{CatalogError, Page};
 
 use crate::error::OrRaise;
 use crate::hooks::record_class;
-use crate::input::Text;
+use crate::input::TextArgument;
 use crate::limiter::PyLimiter;
 use crate::wait::{FirstPoll, PendingOp, operation};
 
@@ -54,7 +54,7 @@ impl PyCatalog {
 #[pymethods]
 impl PyCatalog {
     /// Returns the same catalog for another principal, which audit events will name.
-    fn acting_as(&self, py: Python<'_>, principal: Text) -> PyResult<PyCatalog> {
+    fn acting_as(&self, py: Python<'_>, principal: TextArgument) -> PyResult<PyCatalog> {
         let catalog = self.catalog.acting_as(&principal.0).or_raise(py)?;
         Ok(PyCatalog { limiter: self.limiter.clone_ref(py), catalog })
     }

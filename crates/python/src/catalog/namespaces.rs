@@ -5,7 +5,7 @@ use pyo3::{PyTraverseError, PyVisit};
 use tollgate::catalog::{Namespace, Purged};
 
 use super::{ask, record};
-use crate::input::Text;
+use crate::input::TextArgument;
 use crate::limiter::PyLimiter;
 use crate::pairs::pairs;
 use crate::wait::FirstPoll;
@@ -72,7 +72,7 @@ pairs! { PyNamespaces, "Namespaces":
     /// ```python
     /// namespaces.get("staging").id
     /// ```
-    fn get, get_async (name, /) (slf, name: Text) {
+    fn get, get_async (name, /) (slf, name: TextArgument) {
         let registry = slf.get().0.get().registry().clone();
         ask(async move { registry.get(&name.0).await }, |py, found| {
             found.map(|namespace| namespace_record(py, namespace)).transpose()
@@ -84,7 +84,7 @@ pairs! { PyNamespaces, "Namespaces":
     /// ```python
     /// namespaces.create("staging")
     /// ```
-    fn create, create_async (name, /) (slf, name: Text) {
+    fn create, create_async (name, /) (slf, name: TextArgument) {
         let registry = slf.get().0.get().registry().clone();
         ask(async move { registry.register(&name.0).await }, namespace_record)
     }
@@ -94,7 +94,7 @@ pairs! { PyNamespaces, "Namespaces":
     /// ```python
     /// gone = namespaces.delete("staging")
     /// ```
-    fn delete, delete_async (name, /) (slf, name: Text) {
+    fn delete, delete_async (name, /) (slf, name: TextArgument) {
         let registry = slf.get().0.get().registry().clone();
         ask(async move { registry.delete(&name.0).await }, namespace_record)
     }
@@ -104,7 +104,7 @@ pairs! { PyNamespaces, "Namespaces":
     /// ```python
     /// namespaces.recover(gone.id)
     /// ```
-    fn recover, recover_async (id, /) (slf, id: Text) {
+    fn recover, recover_async (id, /) (slf, id: TextArgument) {
         let registry = slf.get().0.get().registry().clone();
         ask(async move { registry.recover(&id.0).await }, namespace_record)
     }
@@ -124,7 +124,7 @@ pairs! { PyNamespaces, "Namespaces":
     /// ```python
     /// namespaces.purge(gone.id).records
     /// ```
-    fn purge, purge_async (id, /) (slf, id: Text) {
+    fn purge, purge_async (id, /) (slf, id: TextArgument) {
         let registry = slf.get().0.get().registry().clone();
         ask(async move { registry.purge(&id.0, |_| {}).await }, purged_record)
     }

@@ -5,7 +5,7 @@ use tollgate::{Access, Cascade};
 
 use super::limits::NamedLevel;
 use super::{PyCatalog, ask, ask_plain, dict_of};
-use crate::input::Text;
+use crate::input::TextArgument;
 use crate::pairs::pairs;
 
 fn bool_object(py: Python<'_>, value: bool) -> PyResult<Py<PyAny>> {
@@ -18,7 +18,7 @@ pairs! { PyCatalog, "Catalog":
     /// ```python
     /// catalog.disable_entity("user-1")
     /// ```
-    fn disable_entity, disable_entity_async (entity, /) (slf, entity: Text) {
+    fn disable_entity, disable_entity_async (entity, /) (slf, entity: TextArgument) {
         let catalog = slf.get().catalog.clone();
         ask_plain(async move { catalog.disable_entity(&entity.0).await })
     }
@@ -28,7 +28,7 @@ pairs! { PyCatalog, "Catalog":
     /// ```python
     /// catalog.enable_entity("user-1")
     /// ```
-    fn enable_entity, enable_entity_async (entity, /) (slf, entity: Text) {
+    fn enable_entity, enable_entity_async (entity, /) (slf, entity: TextArgument) {
         let catalog = slf.get().catalog.clone();
         ask_plain(async move { catalog.enable_entity(&entity.0).await })
     }
@@ -38,7 +38,7 @@ pairs! { PyCatalog, "Catalog":
     /// ```python
     /// catalog.is_entity_disabled("user-1")
     /// ```
-    fn is_entity_disabled, is_entity_disabled_async (entity, /) (slf, entity: Text) {
+    fn is_entity_disabled, is_entity_disabled_async (entity, /) (slf, entity: TextArgument) {
         let catalog = slf.get().catalog.clone();
         ask_plain(async move { catalog.is_entity_disabled(&entity.0).await })
     }
@@ -48,7 +48,7 @@ pairs! { PyCatalog, "Catalog":
     /// ```python
     /// catalog.disable_resource("gpt-4")
     /// ```
-    fn disable_resource, disable_resource_async (resource, /) (slf, resource: Text) {
+    fn disable_resource, disable_resource_async (resource, /) (slf, resource: TextArgument) {
         let catalog = slf.get().catalog.clone();
         ask_plain(async move { catalog.disable_resource(&resource.0).await })
     }
@@ -58,7 +58,7 @@ pairs! { PyCatalog, "Catalog":
     /// ```python
     /// catalog.enable_resource("gpt-4")
     /// ```
-    fn enable_resource, enable_resource_async (resource, /) (slf, resource: Text) {
+    fn enable_resource, enable_resource_async (resource, /) (slf, resource: TextArgument) {
         let catalog = slf.get().catalog.clone();
         ask_plain(async move { catalog.enable_resource(&resource.0).await })
     }
@@ -81,8 +81,8 @@ pairs! { PyCatalog, "Catalog":
     /// ```
     fn set_access, set_access_async (entity, resource, access, /) (
         slf,
-        entity: Text,
-        resource: Text,
+        entity: TextArgument,
+        resource: TextArgument,
         access: Option<bool>
     ) {
         let access = access.map(|may| if may { Access::On } else { Access::Off });
@@ -95,7 +95,7 @@ pairs! { PyCatalog, "Catalog":
     /// ```python
     /// catalog.get_access("tester", "gpt-4")
     /// ```
-    fn get_access, get_access_async (entity, resource, /) (slf, entity: Text, resource: Text) {
+    fn get_access, get_access_async (entity, resource, /) (slf, entity: TextArgument, resource: TextArgument) {
         let catalog = slf.get().catalog.clone();
         ask(async move { catalog.access(&entity.0, &resource.0).await }, |_, access| {
             Ok(access.map(|access| access == Access::On))
@@ -107,7 +107,7 @@ pairs! { PyCatalog, "Catalog":
     /// ```python
     /// catalog.accesses_of_entity("tester")
     /// ```
-    fn accesses_of_entity, accesses_of_entity_async (entity, /) (slf, entity: Text) {
+    fn accesses_of_entity, accesses_of_entity_async (entity, /) (slf, entity: TextArgument) {
         let catalog = slf.get().catalog.clone();
         ask(async move { catalog.accesses(&entity.0).await }, |py, accesses| {
             dict_of(py, accesses, |py, access| bool_object(py, access == Access::On)).map(Bound::unbind)
@@ -123,8 +123,8 @@ pairs! { PyCatalog, "Catalog":
     fn set_cascade, set_cascade_async (cascade, /, *, entity=None, resource=None) (
         slf,
         cascade: Option<bool>,
-        entity: Option<Text>,
-        resource: Option<Text>
+        entity: Option<TextArgument>,
+        resource: Option<TextArgument>
     ) {
         let cascade = cascade.map(|is_on| if is_on { Cascade::On } else { Cascade::Off });
         let (catalog, level) = (slf.get().catalog.clone(), NamedLevel::of(entity, resource));
@@ -138,8 +138,8 @@ pairs! { PyCatalog, "Catalog":
     /// ```
     fn get_cascade, get_cascade_async (*, entity=None, resource=None) (
         slf,
-        entity: Option<Text>,
-        resource: Option<Text>
+        entity: Option<TextArgument>,
+        resource: Option<TextArgument>
     ) {
         let (catalog, level) = (slf.get().catalog.clone(), NamedLevel::of(entity, resource));
         ask(async move { catalog.cascade(level.level()).await }, |_, cascade| {

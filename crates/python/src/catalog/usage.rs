@@ -6,7 +6,7 @@ use tollgate::catalog::{LimitUsage, UsageQuery, UsageRow, UsageSummary, Window, 
 
 use super::{PyCatalog, ask, dict_of, page_of, record};
 use crate::error::invalid;
-use crate::input::{Instant, Text, epoch_seconds, one_of, page};
+use crate::input::{Instant, TextArgument, epoch_seconds, one_of, page};
 use crate::pairs::pairs;
 
 const WINDOWS: [(Window, &str); 3] = [(Window::Hour, "hour"), (Window::Day, "day"), (Window::Month, "month")];
@@ -18,9 +18,9 @@ fn window_name(window: Window) -> &'static str {
 /// Returns the query for a subject and a time, without a page.
 fn query(
     py: Python<'_>,
-    window: &Text,
-    entity: Option<Text>,
-    resource: Option<Text>,
+    window: &TextArgument,
+    entity: Option<TextArgument>,
+    resource: Option<TextArgument>,
     since: Option<Instant>,
     until: Option<Instant>,
 ) -> PyResult<UsageQuery> {
@@ -78,13 +78,13 @@ pairs! { PyCatalog, "Catalog":
         window, /, *, entity=None, resource=None, since=None, until=None, limit=None, after=None, newest_first=false
     ) (
         slf,
-        window: Text,
-        entity: Option<Text>,
-        resource: Option<Text>,
+        window: TextArgument,
+        entity: Option<TextArgument>,
+        resource: Option<TextArgument>,
         since: Option<Instant>,
         until: Option<Instant>,
         limit: Option<&Bound<'_, PyAny>>,
-        after: Option<Text>,
+        after: Option<TextArgument>,
         newest_first: bool
     ) {
         let query = query(slf.py(), &window, entity, resource, since, until)?;
@@ -100,9 +100,9 @@ pairs! { PyCatalog, "Catalog":
     /// ```
     fn usage_summary, usage_summary_async (window, /, *, entity=None, resource=None, since=None, until=None) (
         slf,
-        window: Text,
-        entity: Option<Text>,
-        resource: Option<Text>,
+        window: TextArgument,
+        entity: Option<TextArgument>,
+        resource: Option<TextArgument>,
         since: Option<Instant>,
         until: Option<Instant>
     ) {
@@ -118,9 +118,9 @@ pairs! { PyCatalog, "Catalog":
     /// ```
     fn usage_by_window, usage_by_window_async (window, /, *, entity=None, resource=None, since=None, until=None) (
         slf,
-        window: Text,
-        entity: Option<Text>,
-        resource: Option<Text>,
+        window: TextArgument,
+        entity: Option<TextArgument>,
+        resource: Option<TextArgument>,
         since: Option<Instant>,
         until: Option<Instant>
     ) {

@@ -15,7 +15,7 @@ use crate::amount::{span, text};
 use crate::demand::{NoUnits, owned_demand};
 use crate::denial::PyDenial;
 use crate::error::{OrRaise, invalid_demand};
-use crate::input::{LimitList, Text};
+use crate::input::{LimitList, TextArgument};
 use crate::lease::PyLease;
 use crate::observing::deliver;
 use crate::set::{CallDemand, WaitFor};
@@ -55,7 +55,7 @@ pub(super) fn also_of(also: &Bound<'_, PyAny>) -> PyResult<Vec<(String, Demand)>
     })?;
     // A copy: reading an amount may run code of the caller.
     let part = |(resource, demand): (Bound<'_, PyAny>, Bound<'_, PyAny>)| {
-        let resource = resource.extract::<Text>()?.0;
+        let resource = resource.extract::<TextArgument>()?.0;
         Ok((resource, owned_demand(py, Some(&demand), None, &NoUnits)?))
     };
     dict.copy()?.iter().map(part).collect()

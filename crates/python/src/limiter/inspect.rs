@@ -10,7 +10,7 @@ use super::call::also_of;
 use crate::catalog::record;
 use crate::demand::{NoUnits, owned_demand};
 use crate::error::OrRaise;
-use crate::input::Text;
+use crate::input::TextArgument;
 use crate::pairs::pairs;
 use crate::status::PyStatus;
 use crate::wait::operation;
@@ -38,7 +38,7 @@ pairs! { PyLimiter, "Limiter":
     /// ```python
     /// limiter.peek("user-1", "gpt-4")["tpm"].available
     /// ```
-    fn peek, peek_async (entity, resource, /) (slf, entity: Text, resource: Text) {
+    fn peek, peek_async (entity, resource, /) (slf, entity: TextArgument, resource: TextArgument) {
         let limiter = slf.get().limiter().clone();
         let peeked = async move { limiter.available(&entity.0, &resource.0).await };
         operation(peeked, |py, chain| availability(py, &chain.or_raise(py)?))
@@ -51,8 +51,8 @@ pairs! { PyLimiter, "Limiter":
     /// ```
     fn check, check_async (entity, resource, demand=None, /, *, also=None, **named) (
         slf,
-        entity: Text,
-        resource: Text,
+        entity: TextArgument,
+        resource: TextArgument,
         demand: Option<&Bound<'_, PyAny>>,
         also: Option<&Bound<'_, PyAny>>,
         named: Option<&Bound<'_, PyDict>>
@@ -71,8 +71,8 @@ pairs! { PyLimiter, "Limiter":
     /// Returns how many seconds until the demand would pass if it came now; `None` if that depends on others that give back.
     fn ready_after, ready_after_async (entity, resource, demand=None, /, **named) (
         slf,
-        entity: Text,
-        resource: Text,
+        entity: TextArgument,
+        resource: TextArgument,
         demand: Option<&Bound<'_, PyAny>>,
         named: Option<&Bound<'_, PyDict>>
     ) {

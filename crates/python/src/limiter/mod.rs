@@ -19,7 +19,7 @@ use crate::catalog::PyCatalog;
 use crate::demand::{NoUnits, PyDemand, owned_demand};
 use crate::denial::PyDenial;
 use crate::error::OrRaise;
-use crate::input::{LimitList, Text};
+use crate::input::{LimitList, TextArgument};
 use crate::lease::PyLease;
 use crate::observing::ObserverTarget;
 use crate::pairs::pairs;
@@ -95,6 +95,9 @@ impl PyLimiter {
     }
 }
 
+/// The function that restores a limiter, with its URL and its keywords.
+type LimiterPickle<'py> = (Bound<'py, PyAny>, (String, Bound<'py, PyDict>));
+
 /// Returns a copy of the keywords, which the caller cannot change any more. An observer does not go with a pickle.
 fn copy_of<'py>(py: Python<'py>, settings: Option<&Bound<'py, PyDict>>) -> PyResult<Bound<'py, PyDict>> {
     let copy = settings.map_or_else(|| Ok(PyDict::new(py)), |settings| settings.copy())?;
@@ -110,7 +113,7 @@ impl PyLimiter {
     #[pyo3(signature = (url, **settings), text_signature = "(url, *, namespace='default', create_namespace=True, principal=None, \
                         cache_ttl=60, on_unavailable=None, local_share=50, store_timeout=5, connect_within=None, lease_ttl=60, \
                         heartbeats='automatic', on_drop='keep', waiters_max=None, observer=None, clock=None)")]
-    fn new(py: Python<'_>, url: Text, settings: Option<&Bound<'_, PyDict>>) -> PyResult<PyLimiter> {
+    fn new(py: Python<'_>, url: TextArgument, settings: Option<&Bound<'_, PyDict>>) -> PyResult<PyLimiter> {
         let options = LimiterOptions::of(settings)?;
         let settings = copy_of(py, settings)?.unbind();
         let address = options.address(py, &url.0)?;
@@ -122,7 +125,11 @@ impl PyLimiter {
     /// Opens a limiter in an event loop: `limiter = await Limiter.open_async("redis://host", namespace="default")`.
     #[staticmethod]
     #[pyo3(signature = (url, **settings))]
-    fn open_async(py: Python<'_>, url: Text, settings: Option<&Bound<'_, PyDict>>) -> PyResult<Pending> {
+    fn open_async(
+        py: Python<'_>,
+        url: TextArgument,
+        settings: Option<&Bound<'_, PyDict>>,
+    ) -> PyResult<Pending> {
         let options = LimiterOptions::of(settings)?;
         let settings = copy_of(py, settings)?.unbind();
         let address = options.address(py, &url.0)?;
@@ -308,10 +315,7 @@ impl PyLimiter {
     }
 
     /// Opens it again in the process that unpickles it. A password in the URL is in the pickle.
-    fn __reduce__<'py>(
-        &self,
-        py: Python<'py>,
-    ) -> PyResult<(Bound<'py, PyAny>, (String, Bound<'py, PyDict>))> {
+    fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<LimiterPickle<'py>> {
         if self.is_memory() {
             let text = "a limiter in the memory of this process cannot be pickled, because the copy would limit apart from it; open it \
                         on a store that the processes share, such as \"shm:jobs\"";
@@ -357,7 +361,7 @@ pairs! { PyLimiter, "Limiter":
     /// ```python
     /// limiter.resume(token).settle(tpm=300)
     /// ```
-    fn resume, resume_async (token, /) (slf, token: Text) {
+    fn resume, resume_async (token, /) (slf, token: TextArgument) {
         let (limiter, owner) = (slf.get().limiter().clone(), slf.clone().unbind());
         operation(redeem(limiter, token.0), |py, lease| {
             Py::new(py, PyLease::of_limiter(lease.or_raise(py)?, owner, true))

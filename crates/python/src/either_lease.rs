@@ -16,7 +16,7 @@ use crate::wait::FirstPoll;
 pub(crate) type Ending = Reply<'static, Result<(), LeaseError>>;
 
 /// The lease of a set or of a limiter.
-pub(crate) enum HeldLease {
+pub(crate) enum EitherLease {
     Set(Lease<'static>),
     Limiter(LimiterLease<'static>),
 }
@@ -25,13 +25,13 @@ pub(crate) enum HeldLease {
 macro_rules! either {
     ($held:expr, $lease:ident => $body:expr) => {
         match $held {
-            HeldLease::Set($lease) => $body,
-            HeldLease::Limiter($lease) => $body,
+            EitherLease::Set($lease) => $body,
+            EitherLease::Limiter($lease) => $body,
         }
     };
 }
 
-impl HeldLease {
+impl EitherLease {
     pub(crate) fn settle(self, usage: &Demand) -> Ending {
         either!(self, lease => lease.settle(usage))
     }
@@ -47,9 +47,9 @@ impl HeldLease {
     /// Ends it, and returns whether it was ended before, by another process that has its token.
     pub(crate) fn end_once(self, ending: LeaseEnd) -> Reply<'static, Result<TicketEnd, LeaseError>> {
         let ended = match (self, ending) {
-            (HeldLease::Limiter(lease), _) => return lease.end_once(ending),
-            (HeldLease::Set(lease), LeaseEnd::Commit) => lease.commit(),
-            (HeldLease::Set(lease), LeaseEnd::Cancel) => lease.cancel(),
+            (EitherLease::Limiter(lease), _) => return lease.end_once(ending),
+            (EitherLease::Set(lease), LeaseEnd::Commit) => lease.commit(),
+            (EitherLease::Set(lease), LeaseEnd::Cancel) => lease.cancel(),
         };
         Reply::later(async move { ended.await.map(|()| TicketEnd::Now) })
     }
@@ -57,34 +57,34 @@ impl HeldLease {
     /// Makes the token of a limiter's lease; `None` for a lease of a set.
     pub(crate) fn into_token(self) -> Option<Reply<'static, Result<String, TicketError>>> {
         match self {
-            HeldLease::Limiter(lease) => Some(lease.into_ticket()),
-            HeldLease::Set(_) => None,
+            EitherLease::Limiter(lease) => Some(lease.into_ticket()),
+            EitherLease::Set(_) => None,
         }
     }
 
     pub(crate) fn report(&mut self, resource: Option<&str>, usage: &Demand) -> Result<(), LeaseError> {
         match (self, resource) {
-            (HeldLease::Set(lease), None) => lease.report(usage),
-            (HeldLease::Limiter(lease), None) => lease.report(usage),
-            (HeldLease::Limiter(lease), Some(resource)) => lease.report_for(resource, usage),
-            (HeldLease::Set(_), Some(resource)) => Err(no_resources(resource)),
+            (EitherLease::Set(lease), None) => lease.report(usage),
+            (EitherLease::Limiter(lease), None) => lease.report(usage),
+            (EitherLease::Limiter(lease), Some(resource)) => lease.report_for(resource, usage),
+            (EitherLease::Set(_), Some(resource)) => Err(no_resources(resource)),
         }
     }
 
     pub(crate) fn adjust(&mut self, resource: Option<&str>, by: &[(String, i64)]) -> Result<(), LeaseError> {
         let by = by.iter().map(|(name, by)| (name.as_str(), *by));
         match (self, resource) {
-            (HeldLease::Set(lease), None) => lease.adjust(by),
-            (HeldLease::Limiter(lease), None) => lease.adjust(by),
-            (HeldLease::Limiter(lease), Some(resource)) => lease.adjust_for(resource, by),
-            (HeldLease::Set(_), Some(resource)) => Err(no_resources(resource)),
+            (EitherLease::Set(lease), None) => lease.adjust(by),
+            (EitherLease::Limiter(lease), None) => lease.adjust(by),
+            (EitherLease::Limiter(lease), Some(resource)) => lease.adjust_for(resource, by),
+            (EitherLease::Set(_), Some(resource)) => Err(no_resources(resource)),
         }
     }
 
     pub(crate) async fn consume(&mut self, demand: &Demand) -> Result<(), tollgate::Error> {
         match self {
-            HeldLease::Set(lease) => Ok(lease.consume(demand).await?),
-            HeldLease::Limiter(lease) => Ok(lease.consume(demand).await?),
+            EitherLease::Set(lease) => Ok(lease.consume(demand).await?),
+            EitherLease::Limiter(lease) => Ok(lease.consume(demand).await?),
         }
     }
 
@@ -120,16 +120,16 @@ impl HeldLease {
     pub(crate) fn names(&self) -> Vec<String> {
         let names = |limits: &Limits| limits.iter().map(|limit| limit.name().as_str().to_owned()).collect();
         match self {
-            HeldLease::Set(lease) => names(&lease.set().limits()),
-            HeldLease::Limiter(lease) => lease.limits().map(names).unwrap_or_default(),
+            EitherLease::Set(lease) => names(&lease.set().limits()),
+            EitherLease::Limiter(lease) => lease.limits().map(names).unwrap_or_default(),
         }
     }
 
     /// Returns the entity and the resource of a limiter's lease.
     pub(crate) fn called(&self) -> Option<(&str, &str)> {
         match self {
-            HeldLease::Set(_) => None,
-            HeldLease::Limiter(lease) => lease.called(),
+            EitherLease::Set(_) => None,
+            EitherLease::Limiter(lease) => lease.called(),
         }
     }
 }
@@ -139,7 +139,7 @@ fn no_resources(resource: &str) -> LeaseError {
     LeaseError::OtherResource(resource.into(), "a set, which has no resources".into())
 }
 
-impl std::fmt::Debug for HeldLease {
+impl std::fmt::Debug for EitherLease {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         either!(self, lease => lease.fmt(f))
     }
@@ -167,13 +167,13 @@ impl LeaseOwner {
     }
 
     /// Returns whether a lease that is dropped may have held what others wait for.
-    pub(crate) fn warns_of_drop(&self, lease: &HeldLease) -> bool {
+    pub(crate) fn warns_of_drop(&self, lease: &EitherLease) -> bool {
         match (self, lease) {
             (LeaseOwner::Set(set), _) => set.get().warns_of_drops(),
-            (LeaseOwner::Limiter(_), HeldLease::Limiter(lease)) => {
+            (LeaseOwner::Limiter(_), EitherLease::Limiter(lease)) => {
                 lease.limits().is_some_and(Limits::have_resources)
             }
-            (LeaseOwner::Limiter(_), HeldLease::Set(_)) => false,
+            (LeaseOwner::Limiter(_), EitherLease::Set(_)) => false,
         }
     }
 }
