@@ -5,8 +5,8 @@ No handler is installed. Silence the warnings with ``logging.getLogger("tollgate
 
 from __future__ import annotations
 
-import _thread
 import logging
+from _thread import interrupt_main as interrupt_main
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -16,7 +16,7 @@ _logger = logging.getLogger("tollgate")
 
 
 def deliver(observer: Any, event: Event) -> None:
-    """Call an observer. What it raises is logged, and never reaches the caller of the set."""
+    """Call an observer. What it raises is logged; only an interrupt is not its own, and is raised."""
     try:
         method = getattr(observer, f"on_{event.kind}", None)
         if method is not None:
@@ -24,8 +24,7 @@ def deliver(observer: Any, event: Event) -> None:
         elif callable(observer):
             observer(event)
     except KeyboardInterrupt:
-        # The call goes on, so that its lease is not lost; the interrupt comes after it.
-        _thread.interrupt_main()
+        raise
     except BaseException as error:
         _log(logging.ERROR, "an observer raised", error)
 
@@ -39,7 +38,7 @@ def _log(level: int, text: str, error: BaseException | None) -> None:
     try:
         _logger.log(level, text, exc_info=error)
     except KeyboardInterrupt:
-        _thread.interrupt_main()
-    except BaseException:  # noqa: S110
+        raise
+    except BaseException:
         # A handler that raises must not break a call either.
         pass

@@ -9,7 +9,7 @@ use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 
-use pyo3::exceptions::PyTypeError;
+use pyo3::exceptions::{PyKeyboardInterrupt, PyTypeError};
 use pyo3::prelude::*;
 use pyo3::{PyTraverseError, PyVisit};
 use tollgate::{Event, Observer};
@@ -250,6 +250,7 @@ fn deliver_all(py: Python<'_>) {
         return;
     }
     let _delivering = Delivering;
+    let mut is_interrupted = false;
     loop {
         let reports = {
             let mut queue = queue().lock();
@@ -257,14 +258,22 @@ fn deliver_all(py: Python<'_>) {
             std::mem::take(&mut *queue)
         };
         if reports.is_empty() {
-            return;
+            break;
         }
         for report in reports {
-            // The functions of the package raise nothing, unless the interpreter ends.
-            if let Err(error) = report.deliver(py) {
-                error.write_unraisable(py, None);
+            match report.deliver(py) {
+                Err(error) if error.is_instance_of::<PyKeyboardInterrupt>(py) => is_interrupted = true,
+                // The functions of the package raise nothing else, unless the interpreter ends.
+                Err(error) => error.write_unraisable(py, None),
+                Ok(()) => {}
             }
         }
+    }
+    // The call goes on, so that its lease is not lost. The interrupt comes when Python's code goes on.
+    if is_interrupted
+        && let Err(error) = observing(py).and_then(|module| module.call_method0("interrupt_main"))
+    {
+        error.write_unraisable(py, None);
     }
 }
 

@@ -109,8 +109,8 @@ impl StoreAddress {
             anonymous::check(&self.url)?;
             let (url, options) = (self.url.clone(), self.options.to_open_options());
             let opened = match self.url {
-                // They are opened in the thread that asks, which may take as long as another process has them locked.
-                StoreUrl::File(_) | StoreUrl::Shm(_) => helper::run(move || url.open(&options).wait()).await,
+                // It is opened in the thread that asks, which may take as long as another process has it locked.
+                StoreUrl::File(_) => helper::run(move || url.open(&options).wait()).await,
                 _ => url.open(&options).await,
             };
             let backend = self.register(opened?);
