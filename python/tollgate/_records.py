@@ -9,7 +9,12 @@ if TYPE_CHECKING:
 
 
 class Record:
-    """The base of all records: named fields that are set once."""
+    """The base of all records: named fields that are set once, compare by value, and are a dict by ``as_dict``.
+
+    >>> import tollgate as tg
+    >>> tg.CacheStats(hits=1, misses=2, negative_hits=0, entries=3).as_dict()
+    {'hits': 1, 'misses': 2, 'negative_hits': 0, 'entries': 3}
+    """
 
     __slots__ = ()
 

@@ -78,19 +78,19 @@ class _LeaseBase:
 
 
 class _LeaseMethods(_LeaseBase):
-    def adjust(self, **amounts: int) -> Operation[None]:
+    def adjust(self, **amounts: int) -> Any:
         """Add to what was used, or take from it. Never refused: what goes beyond becomes debt."""
         self._note(self._primary, amounts, 1)
         return
         yield
 
-    def release(self, **amounts: int) -> Operation[None]:
+    def release(self, **amounts: int) -> Any:
         """Give back what was not used."""
         self._note(self._primary, amounts, -1)
         return
         yield
 
-    def consume(self, **amounts: int) -> Operation[None]:
+    def consume(self, **amounts: int) -> Any:
         """Take more, all or nothing. Raises ``RateLimitExceeded``."""
         yield from self._take(self._primary, amounts)
 
@@ -111,19 +111,19 @@ class _ResourceMethods:
         """Always false: there are no entities without limits."""
         return False
 
-    def adjust(self, **amounts: int) -> Operation[None]:
+    def adjust(self, **amounts: int) -> Any:
         """As ``Lease.adjust``."""
         self._lease._note(self.name, amounts, 1)
         return
         yield
 
-    def release(self, **amounts: int) -> Operation[None]:
+    def release(self, **amounts: int) -> Any:
         """As ``Lease.release``."""
         self._lease._note(self.name, amounts, -1)
         return
         yield
 
-    def consume(self, **amounts: int) -> Operation[None]:
+    def consume(self, **amounts: int) -> Any:
         """As ``Lease.consume``."""
         yield from self._lease._take(self.name, amounts)
 

@@ -119,7 +119,7 @@ class _LimiterMethods:
 
     def available(
         self, entity_id: str, resource: str, limits: list[Limit] | None = None, use_stored_limits: bool = False
-    ) -> Operation[dict[str, int]]:
+    ) -> Any:
         """Return by name how much is available: the least of what the entity and its parents have."""
         found = yield from _LimiterMethods.check_availability(self, entity_id, resource, None, limits)
         return found.available
@@ -130,7 +130,7 @@ class _LimiterMethods:
         resource: str,
         needed: dict[str, int] | None = None,
         limits: list[Limit] | None = None,
-    ) -> Operation[Availability]:
+    ) -> Any:
         """Return how all limits stand for a demand. Takes nothing."""
         if limits is not None:
             raise NotImplementedError("availability is that of the stored limits; store them first")
@@ -149,7 +149,7 @@ class _LimiterMethods:
         needed: dict[str, int],
         limits: list[Limit] | None = None,
         use_stored_limits: bool = False,
-    ) -> Operation[float]:
+    ) -> Any:
         """Return how many seconds until a demand would pass."""
         if limits is not None:
             raise NotImplementedError("availability is that of the stored limits; store them first")
@@ -157,7 +157,7 @@ class _LimiterMethods:
         wait = yield Ask(limiter, "ready_after", entity_id, resource, needed)
         return float("inf") if wait is None else wait
 
-    def is_available(self, timeout: float = 1.0) -> Operation[bool]:
+    def is_available(self, timeout: float = 1.0) -> Any:
         """Return whether the store answers. Never raises."""
         try:
             repository = yield from self._opened()
@@ -170,7 +170,7 @@ def _delegated(cls: type) -> type:
     """Give a limiter the methods of its repository."""
     for name in _OF_REPOSITORY:
 
-        def method(self: Any, *arguments: Any, _name: str = name, **named: Any) -> Operation[Any]:
+        def method(self: Any, *arguments: Any, _name: str = name, **named: Any) -> Any:
             repository = yield from self._opened()
             return (yield from getattr(_RepositoryMethods, _name)(repository, *arguments, **named))
 

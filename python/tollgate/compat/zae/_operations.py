@@ -1,6 +1,7 @@
 """Operations that are written once and serve both a class that waits and one whose methods are awaited.
 
-An operation is a generator. It yields what it asks of the library as an ``Ask``, and is sent the answer.
+An operation is a generator. It yields what it asks of the library as an ``Ask``, and is sent the answer. Public ones are declared to
+return ``Any``, because type checkers do not see what the decorators make of them.
 """
 
 from __future__ import annotations
@@ -8,11 +9,12 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Callable, Generator
-from typing import Any, TypeVar
+from typing import Any, TypeAlias, TypeVar, cast
 
 from ._errors import translated
 
 T = TypeVar("T")
+C = TypeVar("C")
 
 
 class Ask:
@@ -30,7 +32,7 @@ class Ask:
         return getattr(self.target, f"{self.method}_async")(*self.arguments, **self.named)
 
 
-Operation = Generator[Ask, Any, T]
+Operation: TypeAlias = Generator[Ask, Any, T]
 
 
 def run(operation: Operation[T]) -> T:
@@ -45,7 +47,7 @@ def run(operation: Operation[T]) -> T:
             else:
                 ask = operation.send(answer)
     except StopIteration as end:
-        return end.value
+        return cast(T, end.value)
 
 
 async def run_async(operation: Operation[T]) -> T:
@@ -60,7 +62,7 @@ async def run_async(operation: Operation[T]) -> T:
             else:
                 ask = operation.send(answer)
     except StopIteration as end:
-        return end.value
+        return cast(T, end.value)
     finally:
         operation.close()
 
@@ -73,7 +75,7 @@ def _operations_of(cls: type) -> dict[str, Callable[..., Any]]:
     return found
 
 
-def blocking(cls: type) -> type:
+def blocking(cls: type[C]) -> type[C]:
     """Make the public operations of a class methods that wait; private ones stay generators, for others to use."""
     for name, operation in _operations_of(cls).items():
 
@@ -84,7 +86,7 @@ def blocking(cls: type) -> type:
     return cls
 
 
-def awaited(cls: type) -> type:
+def awaited(cls: type[C]) -> type[C]:
     """Make the public operations of a class methods that are awaited; private ones stay generators, for others to use."""
     for name, operation in _operations_of(cls).items():
 

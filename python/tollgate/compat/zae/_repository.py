@@ -87,7 +87,7 @@ class _RepositoryMethods:
         self._by_policy[wanted] = limiter
         return limiter
 
-    def namespace(self, name: str, *, on_unavailable: OnUnavailable | None = None, bucket_ttl_multiplier: int | None = None) -> Operation[Any]:
+    def namespace(self, name: str, *, on_unavailable: OnUnavailable | None = None, bucket_ttl_multiplier: int | None = None) -> Any:
         """Return the repository of another namespace on the same store, which must exist."""
         settings = {**self._settings, "namespace": name, "create_namespace": False}
         if on_unavailable is not None:
@@ -95,12 +95,12 @@ class _RepositoryMethods:
         limiter = yield Ask(_Opener, "open", self._url, settings)
         return type(self)(self._url, settings, limiter)
 
-    def close(self) -> Operation[None]:
+    def close(self) -> Any:
         """Do nothing: the store is closed with its last user."""
         return
         yield
 
-    def ping(self) -> Operation[bool]:
+    def ping(self) -> Any:
         """Return whether the store answers."""
         yield Ask(self._limiter.catalog.namespaces, "get", self.namespace_name)
         return True
@@ -115,21 +115,21 @@ class _RepositoryMethods:
         cascade: bool = False,
         metadata: dict[str, str] | None = None,
         principal: str | None = None,
-    ) -> Operation[Entity]:
+    ) -> Any:
         """Create an entity. With ``cascade`` its calls are charged to the parent as well."""
         named = {"name": name, "parent": parent_id, "cascades": cascade, "metadata": metadata}
         return Entity.of((yield Ask(self._catalog(principal), "create_entity", entity_id, **named)))
 
-    def get_entity(self, entity_id: str) -> Operation[Entity | None]:
+    def get_entity(self, entity_id: str) -> Any:
         """Return an entity; ``None`` if it was never created."""
         found = yield Ask(self._catalog(None), "get_entity", entity_id)
         return found and Entity.of(found)
 
-    def delete_entity(self, entity_id: str, principal: str | None = None) -> Operation[None]:
+    def delete_entity(self, entity_id: str, principal: str | None = None) -> Any:
         """Delete an entity with all that belongs to it but audit events."""
         yield Ask(self._catalog(principal), "delete_entity", entity_id)
 
-    def get_children(self, parent_id: str) -> Operation[list[Entity]]:
+    def get_children(self, parent_id: str) -> Any:
         """Return the children of an entity."""
         found: list[Entity] = []
         after = None
@@ -142,7 +142,7 @@ class _RepositoryMethods:
             if after is None:
                 return found
 
-    def set_parent(self, entity_id: str, parent_id: str | None, *, principal: str | None = None) -> Operation[int]:
+    def set_parent(self, entity_id: str, parent_id: str | None, *, principal: str | None = None) -> Any:
         """Move an entity to another parent, or to none. Returns how many entities have moved."""
         return int((yield Ask(self._catalog(principal), "set_parent", entity_id, parent_id)))
 
@@ -150,84 +150,84 @@ class _RepositoryMethods:
 
     def set_limits(
         self, entity_id: str, limits: list[Limit], resource: str = DEFAULT_RESOURCE, principal: str | None = None
-    ) -> Operation[None]:
+    ) -> Any:
         """Store the limits of an entity, for a resource or as its default."""
         yield Ask(self._catalog(principal), "set_limits", native(limits), entity=entity_id, resource=_own(resource))
 
-    def get_limits(self, entity_id: str, resource: str = DEFAULT_RESOURCE) -> Operation[list[Limit]]:
+    def get_limits(self, entity_id: str, resource: str = DEFAULT_RESOURCE) -> Any:
         """Return the limits of an entity, for a resource or its default."""
         stored = yield Ask(self._catalog(None), "get_limits", entity=entity_id, resource=_own(resource))
         return _shown(stored)
 
     def delete_limits(
         self, entity_id: str, resource: str = DEFAULT_RESOURCE, principal: str | None = None
-    ) -> Operation[None]:
+    ) -> Any:
         """Delete the limits of an entity, for a resource or its default."""
         yield Ask(self._catalog(principal), "delete_limits", entity=entity_id, resource=_own(resource))
 
-    def set_resource_defaults(self, resource: str, limits: list[Limit], principal: str | None = None) -> Operation[None]:
+    def set_resource_defaults(self, resource: str, limits: list[Limit], principal: str | None = None) -> Any:
         """Store the limits of a resource."""
         yield Ask(self._catalog(principal), "set_limits", native(limits), resource=resource)
 
-    def get_resource_defaults(self, resource: str) -> Operation[list[Limit]]:
+    def get_resource_defaults(self, resource: str) -> Any:
         """Return the limits of a resource."""
         return _shown((yield Ask(self._catalog(None), "get_limits", resource=resource)))
 
-    def delete_resource_defaults(self, resource: str, principal: str | None = None) -> Operation[None]:
+    def delete_resource_defaults(self, resource: str, principal: str | None = None) -> Any:
         """Delete the limits of a resource."""
         yield Ask(self._catalog(principal), "delete_limits", resource=resource)
 
-    def list_resources_with_defaults(self) -> Operation[list[str]]:
+    def list_resources_with_defaults(self) -> Any:
         """Return the resources that have limits."""
         return (yield Ask(self._catalog(None), "resources_with_limits"))
 
     def set_system_defaults(
         self, limits: list[Limit], on_unavailable: OnUnavailable | None = None, principal: str | None = None
-    ) -> Operation[None]:
+    ) -> Any:
         """Store the limits of the system, and what to do while the store does not answer."""
         policy = on_unavailable.value if on_unavailable else None
         yield Ask(self._catalog(principal), "set_system_limits", native(limits), on_unavailable=policy)
 
-    def get_system_defaults(self) -> Operation[tuple[list[Limit], OnUnavailable | None]]:
+    def get_system_defaults(self) -> Any:
         """Return the limits of the system, and what to do while the store does not answer."""
         stored = yield Ask(self._catalog(None), "get_limits")
         policy = stored.on_unavailable if stored else None
         return _shown(stored), OnUnavailable(policy) if policy in ("allow", "block") else None
 
-    def delete_system_defaults(self, principal: str | None = None) -> Operation[None]:
+    def delete_system_defaults(self, principal: str | None = None) -> Any:
         """Delete the limits of the system."""
         yield Ask(self._catalog(principal), "delete_limits")
 
     def list_entities_with_custom_limits(
         self, resource: str, limit: int | None = None, cursor: str | None = None
-    ) -> Operation[tuple[list[str], str | None]]:
+    ) -> Any:
         """Return entities that have limits of their own for a resource, and the cursor of the next page."""
         page = yield Ask(self._catalog(None), "entities_with_limits", resource, limit=limit, after=cursor)
         return list(page), page.next
 
-    def list_resources_with_entity_configs(self) -> Operation[list[str]]:
+    def list_resources_with_entity_configs(self) -> Any:
         """Return the resources that some entity has limits of its own for."""
         return sorted((yield Ask(self._catalog(None), "resources_with_entity_limits")))
 
     # Switches, buckets, audit
 
-    def disable_entity(self, entity_id: str, principal: str | None = None) -> Operation[None]:
+    def disable_entity(self, entity_id: str, principal: str | None = None) -> Any:
         """Disable an entity."""
         yield Ask(self._catalog(principal), "disable_entity", entity_id)
 
-    def enable_entity(self, entity_id: str, principal: str | None = None) -> Operation[None]:
+    def enable_entity(self, entity_id: str, principal: str | None = None) -> Any:
         """Enable an entity again."""
         yield Ask(self._catalog(principal), "enable_entity", entity_id)
 
-    def disable_resource(self, resource: str, principal: str | None = None) -> Operation[None]:
+    def disable_resource(self, resource: str, principal: str | None = None) -> Any:
         """Disable a resource."""
         yield Ask(self._catalog(principal), "disable_resource", resource)
 
-    def enable_resource(self, resource: str, principal: str | None = None) -> Operation[None]:
+    def enable_resource(self, resource: str, principal: str | None = None) -> Any:
         """Enable a resource again."""
         yield Ask(self._catalog(principal), "enable_resource", resource)
 
-    def reset_bucket(self, entity_id: str, resource: str, principal: str | None = None) -> Operation[bool]:
+    def reset_bucket(self, entity_id: str, resource: str, principal: str | None = None) -> Any:
         """Reset a bucket to its unused state."""
         return (yield Ask(self._catalog(principal), "reset", entity_id, resource))
 
@@ -239,13 +239,13 @@ class _RepositoryMethods:
         *,
         idempotency_key: str | None = None,
         principal: str | None = None,
-    ) -> Operation[bool]:
+    ) -> Any:
         """Add credit to a bucket, once for each idempotency key."""
         return (yield Ask(self._catalog(principal), "top_up", entity_id, resource, amounts, key=idempotency_key))
 
     def get_audit_events(
         self, entity_id: str, limit: int = 100, start_event_id: str | None = None
-    ) -> Operation[list[AuditEvent]]:
+    ) -> Any:
         """Return the changes that were made to an entity, ``$SYSTEM`` or ``$RESOURCE:name``, the newest first."""
         whose: dict[str, Any] = {"entity": entity_id}
         if entity_id == "$SYSTEM":
@@ -265,44 +265,44 @@ class _RepositoryMethods:
 
     # Namespaces
 
-    def register_namespace(self, name: str) -> Operation[str]:
+    def register_namespace(self, name: str) -> Any:
         """Create a namespace, or find it. Returns its id."""
         return (yield Ask(self._limiter.catalog.namespaces, "create", name)).id
 
-    def list_namespaces(self) -> Operation[list[Namespace]]:
+    def list_namespaces(self) -> Any:
         """Return the namespaces that are in use."""
         return [Namespace.of(found) for found in (yield Ask(self._limiter.catalog.namespaces, "list"))]
 
-    def get_namespace(self, name: str) -> Operation[Namespace]:
+    def get_namespace(self, name: str) -> Any:
         """Return a namespace. Raises ``NamespaceNotFoundError``."""
         found = yield Ask(self._limiter.catalog.namespaces, "get", name)
         if found is None:
             raise NamespaceNotFoundError(f"there is no namespace {name!r}")
         return Namespace.of(found)
 
-    def delete_namespace(self, name: str) -> Operation[None]:
+    def delete_namespace(self, name: str) -> Any:
         """Delete a namespace; it can be recovered by its id until it is purged."""
         yield Ask(self._limiter.catalog.namespaces, "delete", name)
 
-    def recover_namespace(self, namespace_id: str) -> Operation[str]:
+    def recover_namespace(self, namespace_id: str) -> Any:
         """Recover a deleted namespace. Returns its name."""
         return (yield Ask(self._limiter.catalog.namespaces, "recover", namespace_id)).name
 
-    def list_orphan_namespaces(self) -> Operation[list[Namespace]]:
+    def list_orphan_namespaces(self) -> Any:
         """Return the namespaces that were deleted and not purged."""
         return [Namespace.of(found) for found in (yield Ask(self._limiter.catalog.namespaces, "orphans"))]
 
-    def purge_namespace(self, namespace_id: str) -> Operation[None]:
+    def purge_namespace(self, namespace_id: str) -> Any:
         """Delete all records of a deleted namespace."""
         yield Ask(self._limiter.catalog.namespaces, "purge", namespace_id)
 
-    def invalidate_config_cache(self) -> Operation[None]:
+    def invalidate_config_cache(self) -> Any:
         """Forget what is cached, so that the changes of other processes are seen at once."""
         self._limiter.catalog.invalidate()
         return
         yield
 
-    def delete_stack(self) -> Operation[None]:
+    def delete_stack(self) -> Any:
         """Not supported: a stack is deleted by the tools that made it."""
         raise NotImplementedError("stacks are not deleted from here; use delete_namespace and purge_namespace, or `tollgate`")
         yield
