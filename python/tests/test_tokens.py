@@ -37,6 +37,7 @@ def test_a_token_is_settled_once_with_what_was_used(limiter):
     assert (left(limiter, "rpm"), left(limiter, "tpm")) == (9, 700)
 
 
+@pytest.mark.filterwarnings("ignore:.*never awaited")
 def test_a_resumed_lease_that_is_dropped_or_cancelled_while_it_is_awaited_leaves_its_token(limiter):
     token = limiter.acquire("bob", "gpt-4", {"rpm": 4}).into_token()
     limiter.resume(token)

@@ -16,7 +16,7 @@ class Record:
     {'hits': 1, 'misses': 2, 'negative_hits': 0, 'entries': 3}
     """
 
-    __slots__ = ()
+    __slots__: tuple[str, ...] = ()
 
     def __init__(self, *values: Any, **named: Any) -> None:
         fields = self.__slots__

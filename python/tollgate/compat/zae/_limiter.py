@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import functools
 import time
 import warnings
-from typing import Any
+from typing import Any, cast
 
 import tollgate as tg
 
@@ -76,7 +77,7 @@ class _LimiterMethods:
             from ._repository import _open
 
             self._repository = self._repository_class(*(yield from _open(None, None, **self._older)))
-        return self._repository
+        return cast(_RepositoryMethods, self._repository)
 
     def _try_acquire(
         self,
@@ -99,7 +100,7 @@ class _LimiterMethods:
                 raise (yield from self._impossible(limiter, entity_id, resource, consume, given)) from error
             raise
         if got:
-            return got
+            return cast(tg.Lease, got)
         raise RateLimitExceeded([LimitStatus.of(status) for status in got.statuses])
 
     def _impossible(
@@ -175,8 +176,7 @@ def _delegated(cls: type) -> type:
             return (yield from getattr(_RepositoryMethods, _name)(repository, *arguments, **named))
 
         operation = getattr(_RepositoryMethods, name)
-        method.__name__, method.__doc__, method.__wrapped__ = name, operation.__doc__, operation
-        setattr(cls, name, method)
+        setattr(cls, name, functools.wraps(operation)(method))
     return cls
 
 
@@ -188,7 +188,7 @@ class _AcquireBase:
 
     def __init__(self, limiter: _LimiterMethods, arguments: tuple[Any, ...]) -> None:
         self._limiter, self._arguments = limiter, arguments
-        self._lease: tg.Lease | None = None
+        self._lease: Any = None
 
     def _entered(self, lease: tg.Lease, kind: type) -> Any:
         self._lease = lease
@@ -198,7 +198,7 @@ class _AcquireBase:
 
 class _Acquire(_AcquireBase):
     async def __aenter__(self) -> Lease:
-        return self._entered(await run_async(self._limiter._try_acquire(*self._arguments)), Lease)
+        return cast(Lease, self._entered(await run_async(self._limiter._try_acquire(*self._arguments)), Lease))
 
     async def __aexit__(self, *exc_info: Any) -> None:
         try:
@@ -209,7 +209,7 @@ class _Acquire(_AcquireBase):
 
 class _SyncAcquire(_AcquireBase):
     def __enter__(self) -> SyncLease:
-        return self._entered(run(self._limiter._try_acquire(*self._arguments)), SyncLease)
+        return cast(SyncLease, self._entered(run(self._limiter._try_acquire(*self._arguments)), SyncLease))
 
     def __exit__(self, *exc_info: Any) -> None:
         try:

@@ -121,7 +121,7 @@ class Limit:
             "refill_period_seconds": period,
             "schedule": (),
             "reset_schedule": ((str(limit), ""),) if limit.kind == "quota" and not is_anchored else (),
-            "reset_after": datetime.timedelta(seconds=limit.period) if is_anchored else None,
+            "reset_after": datetime.timedelta(seconds=limit.period or 0) if is_anchored else None,
             "soft": limit.shadow,
         }
         for name, value in values.items():

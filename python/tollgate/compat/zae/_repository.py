@@ -83,7 +83,7 @@ class _RepositoryMethods:
         if self._limiter.store == "memory":
             # The memory of this process always answers.
             return self._limiter
-        limiter = yield Ask(_Opener, "open", self._url, {**self._settings, "on_unavailable": wanted})
+        limiter: tg.Limiter = yield Ask(_Opener, "open", self._url, {**self._settings, "on_unavailable": wanted})
         self._by_policy[wanted] = limiter
         return limiter
 
