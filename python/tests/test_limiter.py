@@ -232,6 +232,39 @@ def test_p13_p23_a_cancelled_task_takes_nothing(limiter):
     asyncio.run(asyncio.wait_for(main(), 60))
 
 
+def test_p14_a_grant_and_a_cancellation_in_the_same_turn_of_the_loop_leave_nothing(limiter):
+    import random
+
+    limiter.catalog.set_limits([tg.quota("rpm", 10, after=86_400), tg.resource("slots", 1)])
+
+    async def main() -> None:
+        for _ in range(100):
+            held = await limiter.acquire_async("bob", "gpt-4", rpm=1)
+            task = asyncio.create_task(take())
+            while limiter.waiting == 0:
+                await asyncio.sleep(0)
+            ends = [held.cancel_async, lambda: cancel(task)]
+            random.shuffle(ends)
+            for end in ends:
+                await end()
+            done = await asyncio.gather(task, return_exceptions=True)
+            if isinstance(done[0], tg.Lease):
+                await done[0].cancel_async()
+        while True:
+            found = await limiter.peek_async("bob", "gpt-4")
+            if (found["rpm"].available, found["slots"].available) == (10, 1):
+                return
+            await asyncio.sleep(0.01)
+
+    async def take() -> tg.Lease:
+        return await limiter.acquire_async("bob", "gpt-4", {"rpm": 1}, timeout=60)
+
+    async def cancel(task: asyncio.Task[tg.Lease]) -> None:
+        task.cancel()
+
+    asyncio.run(asyncio.wait_for(main(), 100))
+
+
 def test_p9_a_wait_in_a_running_loop_is_refused(limiter):
     limiter.catalog.set_limits([tg.resource("slots", 1)])
 

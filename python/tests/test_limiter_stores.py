@@ -137,3 +137,76 @@ def test_p38_no_text_of_a_server_with_a_password_has_it(redis):
     with pytest.raises(tg.Error) as caught:
         tg.Limiter(f"redis://:wrong2wrong2@127.0.0.1:{redis.port}")
     assert "wrong2" not in str(caught.value)
+
+
+def test_p33_parent_and_children_use_a_limiter_at_once(store, run_python):
+    printed = run_python(
+        """
+        import os, sys
+        import tollgate as tg
+
+        limiter = tg.Limiter(sys.argv[1], namespace=sys.argv[2])
+        limiter.catalog.set_limits([tg.quota("rpm", 1_000, after=86_400)])
+        limiter.acquire("bob", "gpt-4", rpm=1).commit()
+        children = []
+        for _ in range(8):
+            pid = os.fork()
+            if pid == 0:
+                for _ in range(5):
+                    limiter.acquire("bob", "gpt-4", rpm=1).commit()
+                os._exit(0)
+            children.append(pid)
+            limiter.acquire("bob", "gpt-4", rpm=1).commit()
+        assert all(os.waitpid(pid, 0)[1] == 0 for pid in children)
+        print(limiter.peek("bob", "gpt-4")["rpm"].available)
+        """,
+        store,
+        f"test-{os.getpid()}-{time.monotonic_ns()}",
+        PYTHONWARNINGS="ignore",
+    )
+    assert printed == str(1_000 - 1 - 8 * 5 - 8)
+
+
+def test_p29_the_interpreter_ends_with_leases_alive(store, run_python):
+    printed = run_python(
+        """
+        import sys
+        import tollgate as tg
+
+        limiter = tg.Limiter(sys.argv[1], namespace=sys.argv[2])
+        limiter.catalog.set_limits([tg.resource("slots", 100)])
+        leases = [limiter.acquire("bob", "gpt-4") for _ in range(20)]
+        print("ends")
+        """,
+        store,
+        f"test-{os.getpid()}-{time.monotonic_ns()}",
+        PYTHONWARNINGS="ignore",
+    )
+    assert printed == "ends"
+
+
+def test_p36_p40_a_limiter_goes_to_worker_processes_and_denials_come_back(tmp_path, run_script):
+    printed = run_script(
+        """
+        import multiprocessing, sys
+        from concurrent.futures import ProcessPoolExecutor
+        import tollgate as tg
+
+        def work(limiter):
+            with limiter.acquire("key-1", "gpt-4", {"rpm": 1}, timeout=0):
+                return limiter.namespace
+
+        def main():
+            limiter = tg.Limiter(sys.argv[1], namespace="jobs")
+            limiter.catalog.set_limits([tg.quota("rpm", 2, after=86_400)])
+            with ProcessPoolExecutor(2, mp_context=multiprocessing.get_context("spawn")) as pool:
+                futures = [pool.submit(work, limiter) for _ in range(3)]
+                denied = [future.exception() for future in futures if future.exception()]
+                (error,) = denied
+                assert isinstance(error, tg.TimedOut) and error.statuses[0].entity == "key-1", error
+                assert error.retry_after > 0 and error.as_dict()["limits"][0]["name"] == "rpm"
+            print("ok")
+        """,
+        f"file:{tmp_path}/limits.db",
+    )
+    assert printed == "ok"

@@ -1,5 +1,7 @@
 //! Arguments of calls: texts, whole numbers, times and lists, each with an exception that says what would be valid.
 
+use std::ops::Deref;
+
 use pyo3::exceptions::PyTypeError;
 use pyo3::intern;
 use pyo3::prelude::*;
@@ -15,6 +17,14 @@ use crate::set_settings::whole;
 
 /// A text of a caller, which is valid Unicode.
 pub(crate) struct TextArgument(pub(crate) String);
+
+impl Deref for TextArgument {
+    type Target = str;
+
+    fn deref(&self) -> &str {
+        &self.0
+    }
+}
 
 impl<'py> FromPyObject<'_, 'py> for TextArgument {
     type Error = PyErr;

@@ -261,7 +261,7 @@ impl PyLease {
         resource: Option<TextArgument>,
         named: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<()> {
-        let resource = resource.as_ref().map(|resource| &*resource.0);
+        let resource = resource.as_deref();
         let usage = owned_demand(py, usage, named, &self.owner)?;
         let reported = self.with(py, |lease| lease.report(resource, &usage));
         deliver(py);
@@ -279,7 +279,7 @@ impl PyLease {
         named: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<()> {
         let changes = changes(py, by, named)?;
-        let resource = resource.as_ref().map(|resource| &*resource.0);
+        let resource = resource.as_deref();
         let adjusted = self.with(py, |lease| lease.adjust(resource, &changes));
         deliver(py);
         adjusted?.or_raise(py)

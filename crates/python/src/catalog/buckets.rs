@@ -57,7 +57,7 @@ pairs! { PyCatalog, "Catalog":
         let credit = owned_demand(slf.py(), credit, named, &NoUnits)?;
         let catalog = slf.get().catalog.clone();
         ask_plain(async move {
-            let key = key.as_ref().map(|key| key.0.as_str());
+            let key = key.as_deref();
             catalog.top_up(&entity.0, &resource.0, &credit, key).await
         })
     }
@@ -75,7 +75,7 @@ pairs! { PyCatalog, "Catalog":
     ) {
         let catalog = slf.get().catalog.clone();
         ask_plain(async move {
-            catalog.reset(&entity.0, &resource.0, key.as_ref().map(|key| key.0.as_str())).await
+            catalog.reset(&entity.0, &resource.0, key.as_deref()).await
         })
     }
 

@@ -105,7 +105,7 @@ pairs! { PyCatalog, "Catalog":
     fn set_parent, set_parent_async (entity, parent, /) (slf, entity: TextArgument, parent: Option<TextArgument>) {
         let catalog = slf.get().catalog.clone();
         ask_plain(async move {
-            catalog.set_parent(&entity.0, parent.as_ref().map(|parent| parent.0.as_str())).await
+            catalog.set_parent(&entity.0, parent.as_deref()).await
         })
     }
 

@@ -163,11 +163,11 @@ impl PyLimiter {
         limits: Option<LimitList>,
         detached: Option<&Bound<'py, PyAny>>,
         timeout: Option<&Bound<'py, PyAny>>,
-        priority: Option<&str>,
+        priority: Option<TextArgument>,
         named: Option<&Bound<'py, PyDict>>,
     ) -> PyResult<Py<PyAny>> {
         let py = slf.py();
-        let wait = WaitFor::of(py, timeout, priority)?;
+        let wait = WaitFor::of(py, timeout, priority.as_deref())?;
         let extras = CallExtras::of(also, limits, detached)?;
         let call = CallArguments::of(entity, resource, demand, named, extras)?;
         if let Some(Attempt::Admitted(lease)) = call.try_plain(slf, wait.priority)? {
@@ -191,10 +191,10 @@ impl PyLimiter {
         limits: Option<LimitList>,
         detached: Option<&Bound<'py, PyAny>>,
         timeout: Option<&Bound<'py, PyAny>>,
-        priority: Option<&str>,
+        priority: Option<TextArgument>,
         named: Option<Bound<'py, PyDict>>,
     ) -> PyResult<Pending> {
-        let wait = WaitFor::of(slf.py(), timeout, priority)?;
+        let wait = WaitFor::of(slf.py(), timeout, priority.as_deref())?;
         let extras = CallExtras::of(also, limits, detached)?;
         let (this, entity, resource) = (slf.clone().unbind(), entity.unbind(), resource.unbind());
         let (demand, named) = (demand.map(Bound::unbind), named.map(Bound::unbind));
@@ -225,11 +225,11 @@ impl PyLimiter {
         also: Option<&Bound<'py, PyAny>>,
         limits: Option<LimitList>,
         detached: Option<&Bound<'py, PyAny>>,
-        priority: Option<&str>,
+        priority: Option<TextArgument>,
         named: Option<&Bound<'py, PyDict>>,
     ) -> PyResult<Py<PyAny>> {
         let py = slf.py();
-        let priority = priority_of(py, priority)?;
+        let priority = priority_of(py, priority.as_deref())?;
         let extras = CallExtras::of(also, limits, detached)?;
         let call = CallArguments::of(entity, resource, demand, named, extras)?;
         match call.try_plain(slf, priority)? {
@@ -255,10 +255,10 @@ impl PyLimiter {
         also: Option<&Bound<'py, PyAny>>,
         limits: Option<LimitList>,
         detached: Option<&Bound<'py, PyAny>>,
-        priority: Option<&str>,
+        priority: Option<TextArgument>,
         named: Option<&Bound<'py, PyDict>>,
     ) -> PyResult<Pending> {
-        let priority = priority_of(slf.py(), priority)?;
+        let priority = priority_of(slf.py(), priority.as_deref())?;
         let extras = CallExtras::of(also, limits, detached)?;
         let call = CallArguments::of(entity, resource, demand, named, extras)?.into_call();
         let tried = PyLimiter::try_operation(slf, call, priority);
