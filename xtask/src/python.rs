@@ -52,7 +52,11 @@ impl Python {
 
     /// Returns a program of one of the packages, or `python` itself.
     pub(crate) fn command(&self, program: &str) -> Command {
-        Command::new(self.folder.join("bin").join(program))
+        Command::new(self.program(program))
+    }
+
+    pub(crate) fn program(&self, program: &str) -> PathBuf {
+        self.folder.join("bin").join(program)
     }
 }
 

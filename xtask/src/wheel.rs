@@ -28,6 +28,19 @@ pub(crate) fn test(root: &Path) -> Result<()> {
     Ok(())
 }
 
+/// Packages that the benchmark compares ours with.
+const PEERS: [&str; 4] = ["ratelimit==2.2.1", "limits==5.*", "aiolimiter==1.*", "concurry==0.13.2"];
+
+/// Builds the wheel with all optimisations, installs it beside its peers, and returns that environment's interpreter.
+pub(crate) fn bench_interpreter(root: &Path) -> Result<PathBuf> {
+    let target = metadata::load(root)?.target_directory;
+    Cargo::new(["build", "--release", "--quiet", "--package", "tollgate-python"]).run(root)?;
+    let wheel = pack(root, &target.join("release/lib_core.so"), &target.join("release-wheels"))?;
+    let python = Python::with(root, "python-bench", &PEERS)?;
+    python.install(root, &wheel)?;
+    Ok(python.program("python"))
+}
+
 /// Packs the library that cargo has built.
 fn pack(root: &Path, library: &Path, folder: &Path) -> Result<PathBuf> {
     let mut pack = Command::new("python3");
