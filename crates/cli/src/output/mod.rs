@@ -1,12 +1,14 @@
 //! Output of commands: one value, written as JSON or as text.
 //!
-//! Tables fit the width of the terminal, or 80 columns. Text is always rendered with colours; [`anstream`] strips them
+//! Nothing is wider than the terminal. Text that goes elsewhere is wrapped to 80 columns, and has names as they are. Text is always rendered with colours; [`anstream`] strips them
 //! where the output is not a terminal.
 
 mod bar;
 mod chart;
+mod columns;
 mod cut;
 mod escape;
+mod fit;
 mod frame;
 mod number;
 mod page;
@@ -126,7 +128,7 @@ impl Output {
         let (text, remark) = match format {
             Format::Json => (answer.json().context("the output cannot be written as JSON")? + "\n", None),
             Format::Text => {
-                let mut page = TextPage::new(terminal.width);
+                let mut page = TextPage::on(terminal);
                 answer.text(&mut page);
                 page.finish()
             }
