@@ -130,7 +130,8 @@ mod tests {
             assert_eq!(help.contains("--store <STORE>"), is_program, "{name}:\n{help}");
             assert_eq!(help.matches("tollgate --help").count(), usize::from(!is_program), "{name}:\n{help}");
         });
-        assert!(seen > 100, "{seen}");
+        // A build with few features has few commands.
+        assert!(seen > if cfg!(feature = "batch") { 100 } else { 60 }, "{seen}");
     }
 
     #[test]
