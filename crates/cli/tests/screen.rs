@@ -117,7 +117,7 @@ fn showing_names() -> Vec<Vec<&'static str>> {
         "entity list --with-custom-limits MODEL",
         "entity show LONG",
         "entity children ORG",
-        "entity resources",
+        "entity list-resources",
         "resource capacity MODEL rpm",
         "usage list",
         "usage summary --entity LONG",
