@@ -5,14 +5,20 @@
 //! future and are notified by an eventfd, so that a waiter costs no thread, and a release needs no GIL.
 
 mod amount;
+mod clock;
 mod demand;
 mod denial;
 mod error;
 mod hooks;
 mod lease;
 mod limit;
+mod logging;
+mod observing;
+mod pool;
 mod set;
+mod set_settings;
 mod status;
+mod stores;
 mod wait;
 mod warning;
 
@@ -21,6 +27,8 @@ use pyo3::prelude::*;
 #[pymodule]
 #[pyo3(name = "_core")]
 mod core_module {
+    #[pymodule_export]
+    use crate::clock::PyManualClock;
     #[pymodule_export]
     use crate::demand::PyDemand;
     #[pymodule_export]
@@ -35,9 +43,15 @@ mod core_module {
         resource, sliding_window,
     };
     #[pymodule_export]
+    use crate::observing::PyEvent;
+    #[pymodule_export]
+    use crate::pool::PyLimitPool;
+    #[pymodule_export]
     use crate::set::PyLimitSet;
     #[pymodule_export]
     use crate::status::{PySetStatus, PyStatus};
+    #[pymodule_export]
+    use crate::stores::_remove_anonymous_stores;
     #[pymodule_export]
     use crate::wait::event_loop::LoopWaits;
     #[pymodule_export]
