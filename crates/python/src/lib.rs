@@ -5,6 +5,7 @@
 //! future and are notified by an eventfd, so that a waiter costs no thread, and a release needs no GIL.
 
 mod amount;
+mod concurry;
 mod demand;
 mod denial;
 mod error;
@@ -21,6 +22,8 @@ use pyo3::prelude::*;
 #[pymodule]
 #[pyo3(name = "_core")]
 mod core_module {
+    #[pymodule_export]
+    use crate::concurry::{PyAcquisition, PySetAcquisition, PySharedLimits};
     #[pymodule_export]
     use crate::demand::PyDemand;
     #[pymodule_export]
