@@ -8,7 +8,7 @@
 198820
 """
 
-from . import _awaiting, _core, _errors
+from . import _awaiting, _core, _errors, _stores
 from ._core import (
     Demand,
     Denial,
@@ -45,7 +45,7 @@ from ._errors import (
     WouldBlockLoop,
 )
 
-_core._set_hooks(_awaiting, _errors)
+_core._set_hooks(_awaiting, _errors, _stores)
 
 __all__ = [
     "Demand",

@@ -14,6 +14,7 @@ mod lease;
 mod limit;
 mod set;
 mod status;
+mod stores;
 mod wait;
 mod warning;
 
@@ -41,6 +42,8 @@ mod core_module {
     use crate::set::PyLimitSet;
     #[pymodule_export]
     use crate::status::{PySetStatus, PyStatus};
+    #[pymodule_export]
+    use crate::stores::_remove_anonymous_stores;
     #[pymodule_export]
     use crate::wait::event_loop::LoopWaits;
     #[pymodule_export]
