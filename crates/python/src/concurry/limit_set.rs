@@ -15,6 +15,7 @@ use super::bound_limit::{BoundLimit, Counted, LimitKind, LimitSpec};
 use super::held::HeldParts;
 use super::requested::{CountedDemand, TakenPart, TakenParts, name, taken_parts};
 use crate::error::{IntoPyErr, OrRaise};
+use crate::stores::{StoreAddress, StoreOptions};
 use crate::wait::pending::{Begun, Pending};
 use crate::wait::thread::block_on_in_loop;
 use crate::wait::{Finish, FirstPoll, PendingOp, operation};
@@ -26,6 +27,8 @@ pub(crate) struct PySharedLimits {
     set: Option<LimitSet>,
     limits: Box<[BoundLimit]>,
     config: Py<PyDict>,
+    /// Where it is, if it is in a store.
+    store: Option<StoreAddress>,
 }
 
 /// How long a call waits: the caller's number, for an error, and the time.
@@ -187,15 +190,35 @@ impl PySharedLimits {
             let text = format!("{} limits are too many for a set; at most {}", specs.len(), tollgate_core::LIMITS_MAX);
             return Err(PyValueError::new_err(text));
         }
-        let _ = &store;
         let (mut limits, mut made) = (Vec::with_capacity(specs.len()), Vec::with_capacity(specs.len()));
         for (index, spec) in specs.into_iter().enumerate() {
             let (bound, limit) = BoundLimit::of(name(index).as_str(), spec)?;
             limits.push(bound);
             made.push(limit);
         }
-        let set = if made.is_empty() { None } else { Some(LimitSet::builder().limits(made).build().or_raise(py)?) };
-        Ok(PySharedLimits { set, limits: limits.into(), config })
+        let mut builder = LimitSet::builder().limits(made);
+        let mut address = None;
+        if let Some((url, name)) = store {
+            let opened = StoreAddress::parse(py, &url, StoreOptions::default())?.open();
+            let opened = block_on_in_loop(py, opened, FirstPoll::Detached)?.or_raise(py)?;
+            builder = builder.store(opened.backend).name(name);
+            address = Some(opened.address);
+        }
+        let set = if limits.is_empty() { None } else { Some(builder.build().or_raise(py)?) };
+        Ok(PySharedLimits { set, limits: limits.into(), config, store: address })
+    }
+
+    /// Makes an anonymous store in shared memory, and returns its URL.
+    #[staticmethod]
+    fn _anonymous_store(py: Python<'_>) -> PyResult<String> {
+        Ok(StoreAddress::parse(py, "shm:", StoreOptions::default())?.with_password())
+    }
+
+    /// The URL of its store and its name there.
+    #[getter]
+    fn _address(&self) -> Option<(String, String)> {
+        let name = self.set.as_ref()?.name()?.to_owned();
+        Some((self.store.as_ref()?.with_password(), name))
     }
 
     /// The config of the set.
