@@ -79,9 +79,10 @@ class _Random(Balancer):
 class _LeastLoad(Balancer):
     def __init__(self) -> None:
         super().__init__()
-        self._calls: collections.Counter[int] = collections.Counter()
+        self._calls: collections.defaultdict[int, int] = collections.defaultdict(int)
 
     def _next(self, count: int) -> int:
+        # Looking a worker up counts it with 0.
         return min(range(count), key=lambda index: self._calls[index])
 
     def record_start(self, worker_id: int) -> None:
@@ -95,7 +96,8 @@ class _LeastActiveLoad(_LeastLoad):
 
     def record_complete(self, worker_id: int) -> None:
         with self._lock:
-            self._calls[worker_id] = max(0, self._calls[worker_id] - 1)
+            if self._calls.get(worker_id, 0) > 0:
+                self._calls[worker_id] -= 1
 
     def _counts(self) -> dict[str, Any]:
         return {"active_calls": dict(self._calls), "total_active": sum(self._calls.values())}

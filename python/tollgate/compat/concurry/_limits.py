@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import enum
 import logging
 import math
 import warnings
@@ -98,7 +99,7 @@ class RateLimit(Limit):
         algorithm = fields.pop("algorithm", RateLimitAlgorithm.SlidingWindow)
         name_of_algorithm(algorithm)
         super().__init__(**fields)
-        if isinstance(algorithm, str):
+        if not isinstance(algorithm, enum.Enum):
             algorithm = RateLimitAlgorithm(algorithm)
         self._set(window=window, algorithm=algorithm, capacity=capacity)
 

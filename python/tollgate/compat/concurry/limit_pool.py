@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import enum
 from typing import Any
 
 from ..._core import LimitSetAcquisition, Pending
@@ -39,7 +40,7 @@ class LimitPool(Frozen):
             balancer = LoadBalancer(algorithm)
         else:
             raise ValueError(f"Unsupported load balancing algorithm for a LimitPool: {algorithm.name}; Random and RoundRobin are supported")
-        if isinstance(load_balancing, str):
+        if not isinstance(load_balancing, enum.Enum):
             load_balancing = algorithm
         self._set(limit_sets=sets, load_balancing=load_balancing, worker_index=worker_index)
         self._balancer = balancer

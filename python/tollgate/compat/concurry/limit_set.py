@@ -77,7 +77,7 @@ class BaseLimitSet(SharedLimits):
             )
 
     def _warn_of_unacquired_key(self, key: Any, acquired: list[str]) -> None:
-        logger.warning("Cannot update limit %r: not acquired here, so it is skipped; acquired keys: %s", key, acquired)
+        logger.warning("Cannot update limit %r: not acquired here, so it is skipped; Available keys: %s", key, acquired)
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {list(self._limits_by_key)}>"
