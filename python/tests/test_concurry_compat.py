@@ -192,6 +192,9 @@ def test_decimals_fit_as_they_are_written() -> None:
     assert fits(1e-300, 1e-300) and fits(5e-324, 5e-324) and fits(1e300, 1e300)
     assert fits(1_000_000, 0.5, 999_999.5) and not fits(1_000_000, 0.5, 999_999.6)
     assert fits(float("inf"), 1e300, 10**400, 1)
+    for capacity in (10**10, 10**12 + 1, 10**15):
+        assert fits(capacity, *[1] * 50, capacity - 50) and not fits(capacity, *[1] * 50, capacity - 49)
+    assert fits(12_345_678.901, 0.001, 12_345_678.9) and not fits(12_345_678.901, 0.001, 12_345_678.901)
     assert not fits(1e-300, 0, 1e-300, 1e-300)
 
 

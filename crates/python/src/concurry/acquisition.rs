@@ -266,7 +266,11 @@ pub(crate) struct PyAcquisition {
 
 /// What the acquisition of a limit belongs to.
 enum AcquisitionOf {
-    Set { held: Arc<HeldParts>, limit_set: Py<PySharedLimits>, place: usize },
+    Set {
+        held: Arc<HeldParts>,
+        limit_set: Py<PySharedLimits>,
+        place: usize,
+    },
     /// To nothing: the caller made it.
     Caller(Mutex<(Option<Py<PyAny>>, bool)>),
 }

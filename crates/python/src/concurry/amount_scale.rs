@@ -54,11 +54,12 @@ impl ShortestDecimal {
         Some(if round == Round::Up { self.digits.div_ceil(power) } else { self.digits / power })
     }
 
-    /// Returns the quotient by `seconds` as a rate: an amount of 10^-`places` in so many microseconds, rounded down.
+    /// Returns so much per second as an amount, counted in 10^-`places` and rounded down, in a number of microseconds.
     pub(super) fn per_second(self, places: i32) -> (u64, u64) {
-        // The longest period whose amount is not too large has the most digits.
+        // The longest period whose amount is not too large keeps the most digits.
         for power in (-6..=8).rev() {
-            if let Some(amount) = self.count(places + power, Round::Down).filter(|amount| *amount <= AMOUNT_MAX)
+            if let Some(amount) =
+                self.count(places + power, Round::Down).filter(|amount| *amount <= AMOUNT_MAX)
                 && let Some(micros) = 10_u64.checked_pow((power + 6).unsigned_abs())
             {
                 return (amount, micros);
@@ -83,12 +84,14 @@ impl AmountScale {
     /// Counts in whole numbers.
     pub(super) const WHOLE: AmountScale = AmountScale { places: 0, factor: 1 };
 
-    /// Returns the scale for a capacity: its own digits and as many more as cost nothing.
+    /// Returns the scale for a capacity: its own digits and as many more as cost nothing; whole numbers at least, unless it has more
+    /// digits than a count.
     pub(super) fn for_capacity(capacity: ShortestDecimal) -> AmountScale {
         let fits = |places, most| capacity.count(places, Round::Up).is_some_and(|count| count <= most);
         // From far more digits than any float has down to those that fit.
         let largest = |most| (-310..=345).rev().find(|places| fits(*places, most)).unwrap_or(-310);
-        let places = largest(FAST_MAX).max(capacity.decimals()).min(largest(AMOUNT_MAX));
+        let wanted = largest(FAST_MAX).max(capacity.decimals()).max(0);
+        let places = wanted.min(largest(AMOUNT_MAX));
         let power = u32::try_from(places).ok().and_then(|places| 10_u64.checked_pow(places));
         AmountScale { places, factor: power.unwrap_or(0) }
     }

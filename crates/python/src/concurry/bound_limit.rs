@@ -97,7 +97,12 @@ impl BoundLimit {
         };
         let made = made.map_err(|error| {
             let key = key.to_string_lossy();
-            PyValueError::new_err(format!("limit '{key}': {} is {}, but must be {}", error.field(), error.value(), error.valid()))
+            PyValueError::new_err(format!(
+                "limit '{key}': {} is {}, but must be {}",
+                error.field(),
+                error.value(),
+                error.valid()
+            ))
         })?;
         let refunds = matches!(algorithm, Algorithm::TokenBucket | Algorithm::Gcra);
         let bound = BoundLimit {

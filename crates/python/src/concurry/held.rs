@@ -199,6 +199,7 @@ fn check_not_negative(limit: &BoundLimit, used: &Bound<'_, PyAny>) -> PyResult<(
         return Ok(());
     }
     let key = limit.key.bind(used.py()).to_string_lossy();
-    let text = format!("the usage of limit '{key}' cannot be negative or not a number, but is {}", shown(used));
+    let text =
+        format!("the usage of limit '{key}' cannot be negative or not a number, but is {}", shown(used));
     Err(PyValueError::new_err(text))
 }

@@ -95,7 +95,12 @@ impl PySharedLimits {
     }
 
     /// Acquires the parts, in an operation that owns them.
-    fn acquire_operation(slf: &Bound<'_, Self>, set: LimitSet, parts: TakenParts, limit: TimeLimit) -> PendingOp {
+    fn acquire_operation(
+        slf: &Bound<'_, Self>,
+        set: LimitSet,
+        parts: TakenParts,
+        limit: TimeLimit,
+    ) -> PendingOp {
         let owner = slf.clone().unbind();
         let demand = CountedDemand::of(&parts);
         let duration = limit.duration;
@@ -114,9 +119,15 @@ impl PySharedLimits {
 
     /// Acquires the parts, now or in an operation.
     #[inline]
-    fn begin(slf: &Bound<'_, Self>, parts: TakenParts, limit: impl FnOnce() -> PyResult<TimeLimit>) -> PyResult<Started> {
+    fn begin(
+        slf: &Bound<'_, Self>,
+        parts: TakenParts,
+        limit: impl FnOnce() -> PyResult<TimeLimit>,
+    ) -> PyResult<Started> {
         let (py, this) = (slf.py(), slf.get());
-        let held = |parts, lease| Py::new(py, PySetAcquisition::new(slf.clone().unbind(), HeldParts::new(parts, lease), true));
+        let held = |parts, lease| {
+            Py::new(py, PySetAcquisition::new(slf.clone().unbind(), HeldParts::new(parts, lease), true))
+        };
         let Some(set) = this.set.as_ref().filter(|_| !parts.is_empty()) else {
             return Ok(Started::Held(held(parts, None)?));
         };
@@ -133,7 +144,9 @@ impl PySharedLimits {
             let held = HeldParts::new(parts, lease);
             Py::new(py, PySetAcquisition::new(slf.clone().unbind(), held, successful))
         };
-        let Some(set) = this.set.as_ref().filter(|_| !parts.is_empty()) else { return made(parts, None, true) };
+        let Some(set) = this.set.as_ref().filter(|_| !parts.is_empty()) else {
+            return made(parts, None, true);
+        };
         let attempt = match this.try_local(py, &parts)? {
             Some(attempt) => attempt,
             None => {
@@ -151,10 +164,19 @@ impl PySharedLimits {
     /// Returns what a call takes from one limit alone; `None` if that is more than it ever has.
     fn only(&self, index: usize, amount: &Bound<'_, PyAny>) -> PyResult<Option<TakenParts>> {
         let Counted::Fits(count) = self.limit_at(index)?.count(amount)? else { return Ok(None) };
-        let mut parts: TakenParts = smallvec![TakenPart { limit: index, requested: amount.clone().unbind(), count }];
+        let mut parts: TakenParts =
+            smallvec![TakenPart { limit: index, requested: amount.clone().unbind(), count }];
         let nothing = amount.py().None();
-        let others = self.limits.iter().enumerate().filter(|(other, limit)| *other != index && limit.kind != LimitKind::Rate);
-        parts.extend(others.map(|(limit, _)| TakenPart { limit, requested: nothing.clone_ref(amount.py()), count: 0 }));
+        let others = self
+            .limits
+            .iter()
+            .enumerate()
+            .filter(|(other, limit)| *other != index && limit.kind != LimitKind::Rate);
+        parts.extend(others.map(|(limit, _)| TakenPart {
+            limit,
+            requested: nothing.clone_ref(amount.py()),
+            count: 0,
+        }));
         Ok(Some(parts))
     }
 
@@ -187,7 +209,11 @@ impl PySharedLimits {
         store: Option<(String, String)>,
     ) -> PyResult<PySharedLimits> {
         if specs.len() > tollgate_core::LIMITS_MAX {
-            let text = format!("{} limits are too many for a set; at most {}", specs.len(), tollgate_core::LIMITS_MAX);
+            let text = format!(
+                "{} limits are too many for a set; at most {}",
+                specs.len(),
+                tollgate_core::LIMITS_MAX
+            );
             return Err(PyValueError::new_err(text));
         }
         let (mut limits, mut made) = (Vec::with_capacity(specs.len()), Vec::with_capacity(specs.len()));
@@ -199,8 +225,12 @@ impl PySharedLimits {
         let mut builder = LimitSet::builder().limits(made);
         let mut address = None;
         if let Some((url, name)) = store {
-            let opened = StoreAddress::parse(py, &url, StoreOptions::default())?.open();
-            let opened = block_on_in_loop(py, opened, FirstPoll::Detached)?.or_raise(py)?;
+            let parsed = StoreAddress::parse(py, &url, StoreOptions::default())?;
+            if parsed.is_memory() {
+                let text = "store: the memory of this process is no store that others share";
+                return Err(PyValueError::new_err(text));
+            }
+            let opened = block_on_in_loop(py, parsed.open(), FirstPoll::Detached)?.or_raise(py)?;
             builder = builder.store(opened.backend).name(name);
             address = Some(opened.address);
         }

@@ -26,8 +26,9 @@ pub(super) type TakenParts = SmallVec<[TakenPart; FEW]>;
 
 /// The names of the limits in the library, by index.
 const TEXTS: [&str; LIMITS_MAX] = [
-    "k0", "k1", "k2", "k3", "k4", "k5", "k6", "k7", "k8", "k9", "k10", "k11", "k12", "k13", "k14", "k15", "k16", "k17",
-    "k18", "k19", "k20", "k21", "k22", "k23", "k24", "k25", "k26", "k27", "k28", "k29", "k30", "k31",
+    "k0", "k1", "k2", "k3", "k4", "k5", "k6", "k7", "k8", "k9", "k10", "k11", "k12", "k13", "k14", "k15",
+    "k16", "k17", "k18", "k19", "k20", "k21", "k22", "k23", "k24", "k25", "k26", "k27", "k28", "k29", "k30",
+    "k31",
 ];
 
 const NAMES: [HashedName<'static>; LIMITS_MAX] = {
@@ -131,7 +132,8 @@ pub(super) fn taken_parts<'py>(
             parts.push(TakenPart { limit: index, requested: one.unbind(), count });
         } else if requested.is_none() {
             let key = limit.key.bind(py).to_string_lossy();
-            let text = format!("Must specify requested amount for RateLimit '{key}': acquire({{'{key}': amount}})");
+            let text =
+                format!("Must specify requested amount for RateLimit '{key}': acquire({{'{key}': amount}})");
             return Err(PyValueError::new_err(text));
         }
     }
