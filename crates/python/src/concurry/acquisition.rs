@@ -10,7 +10,7 @@ use pyo3::types::{PyDict, PyList, PyString, PyTuple, PyType};
 use pyo3::{PyTraverseError, PyVisit};
 use tollgate_store::Mutex;
 
-use super::held::{HeldParts, Reporter, released};
+use super::held::{HeldParts, ReportSource, released};
 use super::limit_set::PySharedLimits;
 use super::requested::dict_of;
 use crate::wait::pending::{Begun, Pending};
@@ -245,7 +245,7 @@ impl PySetAcquisition {
         match self.place(key) {
             Some(place) => {
                 let limit = &self.limit_set.get().limits()[self.held.parts[place].limit];
-                self.held.report(place, limit, used, Reporter::Set)
+                self.held.report(place, limit, used, ReportSource::Set)
             }
             None => self.warn_of_unknown(py, key),
         }
@@ -308,7 +308,7 @@ impl PyAcquisition {
         match &self.of {
             AcquisitionOf::Set { held, limit_set, place } => {
                 let limit = &limit_set.get().limits()[held.parts[*place].limit];
-                held.report(*place, limit, used, Reporter::Part)
+                held.report(*place, limit, used, ReportSource::Part)
             }
             AcquisitionOf::Caller(state) => {
                 if !used.ge(0)? {

@@ -24,7 +24,7 @@ pub(super) struct HeldParts {
 struct HeldState {
     /// `None` when it has ended, and where nothing was taken.
     lease: Option<Lease<'static>>,
-    used: SmallVec<[Option<Used>; FEW]>,
+    used: SmallVec<[Option<ReportedUsage>; FEW]>,
     /// The limits that were reported through the acquisition of the set, one bit for each place.
     reported: u32,
     is_released: bool,
@@ -33,14 +33,14 @@ struct HeldState {
 }
 
 /// What was reported of one limit.
-struct Used {
+struct ReportedUsage {
     value: Py<PyAny>,
     count: u64,
 }
 
 /// Who reports what was used.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Reporter {
+pub(super) enum ReportSource {
     Set,
     Part,
 }
@@ -78,7 +78,7 @@ impl HeldParts {
         place: usize,
         limit: &BoundLimit,
         used: &Bound<'_, PyAny>,
-        by: Reporter,
+        by: ReportSource,
     ) -> PyResult<()> {
         let (py, part) = (used.py(), &self.parts[place]);
         let is_usual = used.is_exact_instance_of::<PyInt>();
@@ -100,8 +100,8 @@ impl HeldParts {
         while state.used.len() <= place {
             state.used.push(None);
         }
-        let before = state.used[place].replace(Used { value: used.clone().unbind(), count });
-        state.reported |= u32::from(by == Reporter::Set) << place;
+        let before = state.used[place].replace(ReportedUsage { value: used.clone().unbind(), count });
+        state.reported |= u32::from(by == ReportSource::Set) << place;
         drop(state);
         // Out of the lock: a value of the caller may run code when it is dropped.
         drop(before);
@@ -141,7 +141,7 @@ impl HeldParts {
 
     /// Returns the counts that differ from what was taken.
     fn usage(&self, state: &HeldState, limits: &[BoundLimit]) -> CountedDemand {
-        let differing = |(part, used): (&TakenPart, &Option<Used>)| {
+        let differing = |(part, used): (&TakenPart, &Option<ReportedUsage>)| {
             let (limit, count) = (&limits[part.limit], used.as_ref()?.count);
             let is_kept = count < part.count && !limit.refunds || limit.kind == LimitKind::Resource;
             (count != part.count && !is_kept).then_some((part.limit, count))

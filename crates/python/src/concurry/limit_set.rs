@@ -123,17 +123,22 @@ impl PySharedLimits {
         slf: &Bound<'_, Self>,
         parts: TakenParts,
         limit: impl FnOnce() -> PyResult<TimeLimit>,
-    ) -> PyResult<Started> {
+    ) -> PyResult<StartedAcquire> {
         let (py, this) = (slf.py(), slf.get());
         let held = |parts, lease| {
             Py::new(py, PySetAcquisition::new(slf.clone().unbind(), HeldParts::new(parts, lease), true))
         };
         let Some(set) = this.set.as_ref().filter(|_| !parts.is_empty()) else {
-            return Ok(Started::Held(held(parts, None)?));
+            return Ok(StartedAcquire::Held(held(parts, None)?));
         };
         match this.try_local(py, &parts)? {
-            Some(Attempt::Admitted(lease)) => Ok(Started::Held(held(parts, Some(lease))?)),
-            _ => Ok(Started::Waiting(PySharedLimits::acquire_operation(slf, set.clone(), parts, limit()?))),
+            Some(Attempt::Admitted(lease)) => Ok(StartedAcquire::Held(held(parts, Some(lease))?)),
+            _ => Ok(StartedAcquire::Waiting(PySharedLimits::acquire_operation(
+                slf,
+                set.clone(),
+                parts,
+                limit()?,
+            ))),
         }
     }
 
@@ -186,7 +191,7 @@ impl PySharedLimits {
 }
 
 /// What came of an attempt.
-enum Started {
+enum StartedAcquire {
     Held(Py<PySetAcquisition>),
     Waiting(PendingOp),
 }
@@ -270,9 +275,9 @@ impl PySharedLimits {
         let (py, this) = (slf.py(), slf.get());
         let parts = taken_parts(slf.as_any(), &this.limits, requested)?;
         match PySharedLimits::begin(slf, parts, || TimeLimit::of(timeout))? {
-            Started::Held(acquisition) => Ok(acquisition.into_any()),
+            StartedAcquire::Held(acquisition) => Ok(acquisition.into_any()),
             // As Concurry, also where it stops an event loop.
-            Started::Waiting(operation) => {
+            StartedAcquire::Waiting(operation) => {
                 let finish: Finish = block_on_in_loop(py, operation, this.first_poll())?;
                 finish(py)
             }
@@ -293,8 +298,8 @@ impl PySharedLimits {
             let parts = taken_parts(slf.as_any(), &slf.get().limits, requested)?;
             let limit = || TimeLimit::of(timeout.as_ref().map(|timeout| timeout.bind(py)));
             Ok(match PySharedLimits::begin(slf, parts, limit)? {
-                Started::Held(acquisition) => Begun::Ended(acquisition.into_any()),
-                Started::Waiting(operation) => Begun::UnderWay(operation, slf.get().first_poll()),
+                StartedAcquire::Held(acquisition) => Begun::Ended(acquisition.into_any()),
+                StartedAcquire::Waiting(operation) => Begun::UnderWay(operation, slf.get().first_poll()),
             })
         };
         Pending::new("LimitSet.async_acquire", Box::new(begin))
@@ -332,8 +337,8 @@ impl PySharedLimits {
         let (py, this) = (slf.py(), slf.get());
         let parts = this.only(index, amount)?.ok_or_else(|| this.limits[index].never(amount))?;
         match PySharedLimits::begin(slf, parts, || TimeLimit::of(timeout))? {
-            Started::Held(acquisition) => Ok(acquisition.into_any()),
-            Started::Waiting(operation) => block_on_in_loop(py, operation, this.first_poll())?(py),
+            StartedAcquire::Held(acquisition) => Ok(acquisition.into_any()),
+            StartedAcquire::Waiting(operation) => block_on_in_loop(py, operation, this.first_poll())?(py),
         }
     }
 
