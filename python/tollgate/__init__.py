@@ -8,12 +8,14 @@
 198820
 """
 
-from . import _awaiting, _core, _errors, _stores
+from . import _awaiting, _core, _errors, _observing, _stores
 from ._core import (
     Demand,
     Denial,
+    Event,
     Lease,
     Limit,
+    LimitPool,
     LimitSet,
     Pending,
     SetStatus,
@@ -45,18 +47,20 @@ from ._errors import (
     WouldBlockLoop,
 )
 
-_core._set_hooks(_awaiting, _errors, _stores)
+_core._set_hooks(_awaiting, _errors, _stores, _observing)
 
 __all__ = [
     "Demand",
     "Denial",
     "Error",
+    "Event",
     "Impossible",
     "InvalidDemand",
     "InvalidValue",
     "Lease",
     "LeaseEnded",
     "Limit",
+    "LimitPool",
     "LimitSet",
     "Pending",
     "QueueFull",

@@ -5,6 +5,7 @@
 //! future and are notified by an eventfd, so that a waiter costs no thread, and a release needs no GIL.
 
 mod amount;
+mod clock;
 mod concurry;
 mod demand;
 mod denial;
@@ -12,7 +13,11 @@ mod error;
 mod hooks;
 mod lease;
 mod limit;
+mod logging;
+mod observing;
+mod pool;
 mod set;
+mod set_settings;
 mod status;
 mod stores;
 mod wait;
@@ -23,6 +28,8 @@ use pyo3::prelude::*;
 #[pymodule]
 #[pyo3(name = "_core")]
 mod core_module {
+    #[pymodule_export]
+    use crate::clock::PyManualClock;
     #[pymodule_export]
     use crate::concurry::{PyAcquisition, PySetAcquisition, PySharedLimits};
     #[pymodule_export]
@@ -38,6 +45,10 @@ mod core_module {
         PyLimit, PyUnit, calls, fixed_window, per_day, per_hour, per_minute, per_second, quota, rate,
         resource, sliding_window,
     };
+    #[pymodule_export]
+    use crate::observing::PyEvent;
+    #[pymodule_export]
+    use crate::pool::PyLimitPool;
     #[pymodule_export]
     use crate::set::PyLimitSet;
     #[pymodule_export]

@@ -18,9 +18,7 @@ use tollgate::store::{Backend, PerProcess};
 use tollgate_open::{OpenOptions, StoreUrl};
 use tollgate_store::{Mutex, generation};
 
-use crate::error::{OrRaise, invalid};
-use crate::wait::FirstPoll;
-use crate::wait::thread::block_on;
+use crate::error::invalid;
 
 /// Settings of a store that its URL does not have.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -93,10 +91,6 @@ impl StoreAddress {
         self.url.with_password()
     }
 
-    pub(crate) fn options(&self) -> StoreOptions {
-        self.options
-    }
-
     /// Returns whether it is the memory of this process, which no other process can open.
     pub(crate) fn is_memory(&self) -> bool {
         self.url == StoreUrl::Memory
@@ -115,8 +109,8 @@ impl StoreAddress {
             anonymous::check(&self.url)?;
             let (url, options) = (self.url.clone(), self.options.to_open_options());
             let opened = match self.url {
-                // They are opened in the thread that asks, which may take as long as another process has them locked.
-                StoreUrl::File(_) | StoreUrl::Shm(_) => helper::run(move || url.open(&options).wait()).await,
+                // It is opened in the thread that asks, which may take as long as another process has it locked.
+                StoreUrl::File(_) => helper::run(move || url.open(&options).wait()).await,
                 _ => url.open(&options).await,
             };
             let backend = self.register(opened?);
@@ -159,15 +153,4 @@ fn handles() -> &'static Mutex<Handles> {
         // A thread of the parent may have had the lock: then the child opens its stores anew.
         Mutex::new(parent.try_lock().map(|handles| handles.clone()).unwrap_or_default())
     })
-}
-
-/// Opens a store in this thread, without the GIL.
-///
-/// # Errors
-///
-/// `InvalidValue` for a URL that is not valid, `Unavailable` and `StoreRefused`, what a signal handler raises, and
-/// `WouldBlockLoop` in a thread that runs an event loop.
-pub(crate) fn open_store(py: Python<'_>, url: &str, options: StoreOptions) -> PyResult<OpenedStore> {
-    let address = StoreAddress::parse(py, url, options)?;
-    block_on(py, address.open(), FirstPoll::Detached)?.or_raise(py)
 }

@@ -16,6 +16,7 @@ use super::wake_fd::{WakeFd, WakeReason};
 use super::{Finish, FirstPoll, PendingOp};
 use crate::error::would_block_loop;
 use crate::hooks::awaiting;
+use crate::observing::deliver;
 
 /// How long the main thread sleeps at most before it looks for signals by itself: one that arrives just before the sleep begins does
 /// not end it.
@@ -62,7 +63,9 @@ pub(crate) fn block_on<T: Send>(
     future: impl Future<Output = T> + Send,
     first: FirstPoll,
 ) -> PyResult<T> {
-    wait_for(py, future, first, check_no_loop)
+    let output = wait_for(py, future, first, check_no_loop);
+    deliver(py);
+    output
 }
 
 /// Waits for a future in this thread, also if that stops the event loop that runs in it.
@@ -75,7 +78,9 @@ pub(crate) fn block_on_in_loop<T: Send>(
     future: impl Future<Output = T> + Send,
     first: FirstPoll,
 ) -> PyResult<T> {
-    wait_for(py, future, first, |_| Ok(()))
+    let output = wait_for(py, future, first, |_| Ok(()));
+    deliver(py);
+    output
 }
 
 fn wait_for<T: Send>(
