@@ -16,7 +16,8 @@ def LoadBalancer(algorithm: Any, **settings: Any) -> Balancer:
         name = LoadBalancingAlgorithm(algorithm).name
     except ValueError as error:
         raise KeyError(f"{algorithm!r} is no load balancing algorithm") from error
-    return _CLASSES[name](**settings)
+    balancer: Balancer = _CLASSES[name](**settings)
+    return balancer
 
 
 class Balancer:

@@ -12,7 +12,7 @@ def refuse_change(owner: object, name: str, value: Any) -> NoReturn:
         from pydantic_core import ValidationError
     except ImportError:
         raise dataclasses.FrozenInstanceError(f"cannot assign to field {name!r}") from None
-    error = {"type": "frozen_instance", "loc": (name,), "input": value}
+    error: Any = {"type": "frozen_instance", "loc": (name,), "input": value}
     raise ValidationError.from_exception_data(type(owner).__name__, [error])
 
 

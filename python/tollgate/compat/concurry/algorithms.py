@@ -56,7 +56,7 @@ class SetRate:
     def __init__(
         self, home: tuple[SharedLimits, int] | None, max_rate: float, capacity: float, window: float
     ) -> None:
-        self._home: Any = home
+        self._home = home
         self.max_rate = max_rate
         self.capacity = capacity
         self.window_seconds = window
@@ -64,19 +64,25 @@ class SetRate:
         self._taken: collections.deque[tuple[LimitSetAcquisition, float]]
         self._taken = collections.deque(maxlen=_REFUNDABLE)
 
+    @property
+    def _set(self) -> tuple[SharedLimits, int]:
+        if self._home is None:
+            raise RuntimeError("the rate belongs to no set")
+        return self._home
+
     def can_acquire(self, tokens: float = 1) -> bool:
         """Return whether it has as much now."""
-        home, index = self._home
+        home, index = self._set
         return home._has(index, tokens)
 
     def try_acquire(self, tokens: float = 1) -> bool:
         """Take it now, or return False."""
-        home, index = self._home
+        home, index = self._set
         return self._keep(home._try_one(index, tokens), tokens)
 
     def acquire(self, tokens: float = 1, timeout: float | None = None) -> bool:
         """Take it, and wait for that. Returns False if that lasts longer than ``timeout`` seconds."""
-        home, index = self._home
+        home, index = self._set
         if timeout is not None and tokens > self.capacity:
             return False
         try:
@@ -101,7 +107,7 @@ class SetRate:
 
     @property
     def _left(self) -> float:
-        home, index = self._home
+        home, index = self._set
         return home._available(index)
 
     @property

@@ -1,4 +1,4 @@
-"""The enums: of modes, algorithms and windows. A member can be written in any case, with or without ``_``, ``-`` and spaces, or by an alias."""
+"""The enums. A member can be written in any case, with or without ``_``, ``-`` and spaces, or by an alias."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ class _NamedEnum(enum.Enum):
             wanted = _normal(text)
             aliases = cls._aliases()
             for member in cls:
-                names = [member.name, *aliases.get(member.name, "").split(",")]
-                if wanted in map(_normal, names):
+                spellings = [member.name, *aliases.get(member.name, "").split(",")]
+                if wanted in map(_normal, spellings):
                     return member
         names = ", ".join(member.name for member in cls)
         raise ValueError(f"Could not find enum with value {value!r}; it must be one of {names}")

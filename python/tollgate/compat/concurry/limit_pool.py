@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+from collections.abc import Iterable
 from typing import Any
 
 from ..._core import LimitSetAcquisition, Pending
@@ -25,7 +26,7 @@ class LimitPool(Frozen):
     worker_index: int
 
     def __init__(
-        self, *, limit_sets: list[BaseLimitSet], load_balancing: Any = LoadBalancingAlgorithm.RoundRobin, worker_index: int = 0
+        self, *, limit_sets: Iterable[BaseLimitSet], load_balancing: Any = LoadBalancingAlgorithm.RoundRobin, worker_index: int = 0
     ) -> None:
         sets = list(limit_sets)
         if not sets:
@@ -54,7 +55,7 @@ class LimitPool(Frozen):
         """Acquire from the set whose turn it is, and wait for it."""
         return self._next().acquire(requested, timeout)
 
-    def async_acquire(self, requested: dict[str, float] | None = None, timeout: float | None = None) -> Pending:
+    def async_acquire(self, requested: dict[str, float] | None = None, timeout: float | None = None) -> Pending[LimitSetAcquisition]:
         """As ``acquire``, in an event loop."""
         return self._next().async_acquire(requested, timeout)
 

@@ -5,11 +5,15 @@ from __future__ import annotations
 import logging
 import os
 import uuid
-from typing import Any
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any
 
 from ..._core import LimitSetAcquisition, SharedLimits
 from ._limits import Limit
 from .constants import ExecutionMode
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
 
 __all__ = [
     "BaseLimitSet",
@@ -28,12 +32,14 @@ class BaseLimitSet(SharedLimits):
 
     limits: list[Limit]
     shared: bool
+    _limits_by_key: dict[str, Limit]
+    _warned_keys: set[Any]
 
     @classmethod
     def _of(
-        cls, limits: list[Limit], shared: bool, config: dict[Any, Any] | None, store: tuple[str, str] | None = None
-    ) -> Any:
-        limits = list(limits)
+        cls, given: Iterable[Limit], shared: bool, config: dict[Any, Any] | None, store: tuple[str, str] | None = None
+    ) -> Self:
+        limits = list(given)
         by_key: dict[str, Limit] = {}
         for limit in limits:
             if not isinstance(limit, Limit):
@@ -86,7 +92,7 @@ class BaseLimitSet(SharedLimits):
 class NoOpLimitSet(BaseLimitSet):
     """A set without limits, which admits everything."""
 
-    def __new__(cls, shared: bool = True, config: dict[Any, Any] | None = None) -> NoOpLimitSet:
+    def __new__(cls, shared: bool = True, config: dict[Any, Any] | None = None) -> Self:
         return cls._of([], shared, config)
 
     def _warn_of_unknown_key(self, key: Any) -> None:
@@ -100,8 +106,8 @@ class InMemorySharedLimitSet(BaseLimitSet):
     """A set for the threads and tasks of this process."""
 
     def __new__(
-        cls, limits: list[Limit], shared: bool = False, config: dict[Any, Any] | None = None
-    ) -> InMemorySharedLimitSet:
+        cls, limits: Iterable[Limit], shared: bool = False, config: dict[Any, Any] | None = None
+    ) -> Self:
         return cls._of(limits, shared, config)
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -122,12 +128,12 @@ class MultiprocessSharedLimitSet(_StoredLimitSet):
 
     def __new__(
         cls,
-        limits: list[Limit],
+        limits: Iterable[Limit],
         shared: bool = True,
         config: dict[Any, Any] | None = None,
         mp_context: Any = None,
         store: str | None = None,
-    ) -> MultiprocessSharedLimitSet:
+    ) -> Self:
         return cls._of(limits, shared, config, _new_place(store))
 
 
@@ -136,11 +142,11 @@ class RaySharedLimitSet(_StoredLimitSet):
 
     def __new__(
         cls,
-        limits: list[Limit],
+        limits: Iterable[Limit],
         shared: bool = True,
         config: dict[Any, Any] | None = None,
         store: str | None = None,
-    ) -> RaySharedLimitSet:
+    ) -> Self:
         try:
             import ray
         except ImportError as error:
@@ -173,11 +179,11 @@ def _restore_no_op(shared: bool, config: dict[Any, Any]) -> NoOpLimitSet:
 def _restore_stored(
     cls: type[_StoredLimitSet], limits: list[Limit], config: dict[Any, Any], address: tuple[str, str]
 ) -> _StoredLimitSet:
-    return cls._of(limits, True, config, address)  # type: ignore[no-any-return]
+    return cls._of(limits, True, config, address)
 
 
 def LimitSet(
-    limits: list[Limit],
+    limits: Sequence[Limit],
     shared: bool = False,
     mode: Any = "sync",
     config: dict[Any, Any] | None = None,
