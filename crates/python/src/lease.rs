@@ -9,6 +9,7 @@ use pyo3::{PyTraverseError, PyVisit};
 use tollgate::{Demand, Lease};
 use tollgate_store::{Mutex, Reply, generation};
 
+use crate::concurry::PySetAcquisition;
 use crate::demand::{changes, owned_demand};
 use crate::error::{OrRaise, lease_ended};
 use crate::observing::{deliver, deliver_from_drop};
@@ -423,6 +424,8 @@ fn give_back_lease(lease: &PyLease) {
 pub(crate) fn give_back(value: &Bound<'_, PyAny>) {
     if let Ok(lease) = value.cast::<PyLease>() {
         give_back_lease(lease.get());
+    } else if let Ok(acquisition) = value.cast::<PySetAcquisition>() {
+        acquisition.get().cancel();
     }
 }
 

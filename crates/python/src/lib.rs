@@ -6,6 +6,7 @@
 
 mod amount;
 mod clock;
+mod concurry;
 mod demand;
 mod denial;
 mod error;
@@ -29,6 +30,8 @@ use pyo3::prelude::*;
 mod core_module {
     #[pymodule_export]
     use crate::clock::PyManualClock;
+    #[pymodule_export]
+    use crate::concurry::{PyAcquisition, PySetAcquisition, PySharedLimits};
     #[pymodule_export]
     use crate::demand::PyDemand;
     #[pymodule_export]
