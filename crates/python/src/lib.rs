@@ -5,16 +5,21 @@
 //! future and are notified by an eventfd, so that a waiter costs no thread, and a release needs no GIL.
 
 mod amount;
+mod catalog;
 mod clock;
 mod concurry;
 mod demand;
 mod denial;
+mod either_lease;
 mod error;
 mod hooks;
+mod input;
 mod lease;
 mod limit;
+mod limiter;
 mod logging;
 mod observing;
+mod pairs;
 mod pool;
 mod set;
 mod set_settings;
@@ -28,6 +33,8 @@ use pyo3::prelude::*;
 #[pymodule]
 #[pyo3(name = "_core")]
 mod core_module {
+    #[pymodule_export]
+    use crate::catalog::{PyCatalog, PyNamespaces};
     #[pymodule_export]
     use crate::clock::PyManualClock;
     #[pymodule_export]
@@ -45,6 +52,8 @@ mod core_module {
         PyLimit, PyUnit, calls, fixed_window, per_day, per_hour, per_minute, per_second, quota, rate,
         resource, sliding_window,
     };
+    #[pymodule_export]
+    use crate::limiter::PyLimiter;
     #[pymodule_export]
     use crate::observing::PyEvent;
     #[pymodule_export]
