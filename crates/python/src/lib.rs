@@ -5,12 +5,14 @@
 //! future and are notified by an eventfd, so that a waiter costs no thread, and a release needs no GIL.
 
 mod amount;
+mod command;
 mod demand;
 mod denial;
 mod error;
 mod hooks;
 mod lease;
 mod limit;
+mod provider;
 mod set;
 mod status;
 mod wait;
@@ -21,6 +23,8 @@ use pyo3::prelude::*;
 #[pymodule]
 #[pyo3(name = "_core")]
 mod core_module {
+    #[pymodule_export]
+    use crate::command::_run_command;
     #[pymodule_export]
     use crate::demand::PyDemand;
     #[pymodule_export]
@@ -33,6 +37,10 @@ mod core_module {
     use crate::limit::{
         PyLimit, PyUnit, calls, fixed_window, per_day, per_hour, per_minute, per_second, quota, rate,
         resource, sliding_window,
+    };
+    #[pymodule_export]
+    use crate::provider::{
+        PyEstimate, PyEstimator, PyHint, PyLimitReading, PyTokens, ReplyReader, estimate_tokens, read_reply,
     };
     #[pymodule_export]
     use crate::set::PyLimitSet;
