@@ -271,7 +271,7 @@ def test_a_timeout_ends_a_call_before_it_begins():
     def ask():
         calls.append(1)
 
-    with limits.acquire():
+    with limits.acquire(ONE):
         with pytest.raises(tg.TimedOut):
             ask()
     ask()
@@ -287,7 +287,7 @@ def test_a_limiter_gets_entity_and_resource():
 
         def acquire(self, *asked, **options):
             self.asked.append((asked, options))
-            return books().acquire()
+            return books().acquire(ONE)
 
         acquire_async = acquire
 
