@@ -18,11 +18,11 @@ def test_the_command_runs_in_the_process_of_the_interpreter():
     assert done.returncode != 0 and done.stdout == "" and done.stderr.startswith("error")
 
 
-def test_a_store_of_the_command_is_one_of_the_stores(tmp_path):
-    store = f"file:{tmp_path}/limits.db"
-    assert run("resource", "set", "gpt-4", "--limit", "rpm=50/min", "--store", store).returncode in (0, 2)
-    done = run("store", "status", "--store", store)
-    assert done.returncode in (0, 1, 2) and "Traceback" not in done.stderr
+def test_what_the_command_stores_limits_later_commands(tmp_path):
+    store = ["--store", f"file:{tmp_path}/limits.db"]
+    assert run(*store, "system", "set-defaults", "-l", "rpm:1/hour").returncode == 0
+    codes = [run(*store, "acquire", "user-1", "gpt-4", "rpm=1").returncode for _ in range(2)]
+    assert codes == [0, 3], "the second is denied"
 
 
 def test_what_python_wrote_before_comes_before():
@@ -31,15 +31,27 @@ def test_what_python_wrote_before_comes_before():
     assert done.returncode == 0 and done.stdout.split()[:2] == ["first", "tollgate"]
 
 
-def test_p1_an_interrupt_ends_a_command(tmp_path):
-    words = [sys.executable, "-m", "tollgate", "acquire", "--help"]
-    assert subprocess.run(words, capture_output=True, timeout=120).returncode == 0
-    # A command without handlers of its own, which reads from a pipe that stays silent.
-    words = [sys.executable, "-m", "tollgate", "mock-provider"]
-    with subprocess.Popen(words, stdout=subprocess.PIPE, text=True) as process:
-        assert "http://" in process.stdout.readline()
-        process.send_signal(signal.SIGINT)
-        assert process.wait(60) in (0, 130, -signal.SIGINT)
+INTERRUPTED = """
+import os, signal, sys, threading
+from tollgate.__main__ import main
+
+def interrupt():
+    while signal.getsignal(signal.SIGINT) != signal.SIG_DFL:
+        pass
+    os.kill(os.getpid(), signal.SIGINT)
+
+sys.argv = ["tollgate", "--store", sys.argv[1], "acquire", "user-1", "gpt-4", "rpm=1", "--wait"]
+threading.Thread(target=interrupt, daemon=True).start()
+sys.exit(main())
+"""
+
+
+def test_p1_an_interrupt_ends_a_command_that_waits(tmp_path):
+    store = f"file:{tmp_path}/limits.db"
+    assert run("--store", store, "system", "set-defaults", "-l", "rpm:1/hour").returncode == 0
+    assert run("--store", store, "acquire", "user-1", "gpt-4", "rpm=1").returncode == 0
+    done = subprocess.run([sys.executable, "-c", INTERRUPTED, store], capture_output=True, text=True, timeout=120)
+    assert done.returncode == -signal.SIGINT and "Traceback" not in done.stderr, done
 
 
 def test_a_closed_pipe_is_no_traceback():

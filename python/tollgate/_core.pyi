@@ -1,6 +1,6 @@
 """Types of the extension module."""
 
-from collections.abc import Callable, Coroutine, Iterable, Mapping
+from collections.abc import Callable, Coroutine, Generator, Iterable, Mapping
 from datetime import timedelta
 from decimal import Decimal
 from types import ModuleType, TracebackType
@@ -16,6 +16,40 @@ _Amounts = Mapping[str, _Amount]
 _Seconds = float | timedelta
 _Priority = Literal["interactive", "normal", "batch"]
 _Algorithm = Literal["token_bucket", "leaky_bucket", "gcra", "fixed_window", "sliding_window"]
+
+__all__ = [
+    "Demand",
+    "Denial",
+    "Estimate",
+    "Estimator",
+    "Hint",
+    "Lease",
+    "Limit",
+    "LimitReading",
+    "LimitSet",
+    "LoopWaits",
+    "Pending",
+    "ReplyReader",
+    "SetStatus",
+    "Status",
+    "Tokens",
+    "Unit",
+    "__version__",
+    "_run_command",
+    "_set_hooks",
+    "calls",
+    "estimate_tokens",
+    "fixed_window",
+    "per_day",
+    "per_hour",
+    "per_minute",
+    "per_second",
+    "quota",
+    "rate",
+    "read_reply",
+    "resource",
+    "sliding_window",
+]
 
 __version__: str
 
@@ -216,7 +250,7 @@ class Denial:
 
 @final
 class Pending(Coroutine[Any, Any, _T_co], Generic[_T_co]):
-    def __await__(self) -> Any: ...
+    def __await__(self) -> Generator[Any, Any, _T_co]: ...
     def __aenter__(self) -> Pending[_T_co]: ...
     def __aexit__(
         self,

@@ -45,11 +45,12 @@ class _InProcess:
         job = bytes(ForkingPickler.dumps(item))
         if self._process is None or not self._process.is_alive():
             self._start()
+        jobs, process = self._jobs, self._process
         try:
-            self._jobs.send_bytes(job)
+            jobs.send_bytes(job)
             # A copy of the other end may live on in a forked process, so the process is watched, too.
-            ready = wait([self._jobs, self._process.sentinel])
-            reply = self._jobs.recv_bytes() if self._jobs in ready or self._jobs.poll() else None
+            ready = wait([jobs, process.sentinel])
+            reply = jobs.recv_bytes() if jobs in ready or jobs.poll() else None
         except (EOFError, OSError):
             reply = None
         if reply is None:

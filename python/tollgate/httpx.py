@@ -11,6 +11,8 @@ client = httpx.Client(transport=Transport(limits))
 
 from __future__ import annotations
 
+from typing import Any
+
 import httpx
 
 from ._core import Denial
@@ -56,7 +58,7 @@ class Transport(MeteredSyncTransport, httpx.BaseTransport):
     >>> client = httpx.Client(transport=Transport(limits))
     """
 
-    _module = httpx
+    _module: Any = httpx
     _stream = _Stream
     _timed_out = AcquireTimeout
 
@@ -70,6 +72,6 @@ class AsyncTransport(MeteredAsyncTransport, httpx.AsyncBaseTransport):
     >>> client = httpx.AsyncClient(transport=AsyncTransport(limits))
     """
 
-    _module = httpx
+    _module: Any = httpx
     _stream = _AsyncStream
     _timed_out = AcquireTimeout

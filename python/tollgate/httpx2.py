@@ -11,6 +11,8 @@ client = openai.OpenAI(max_retries=0, http_client=httpx2.Client(transport=Transp
 
 from __future__ import annotations
 
+from typing import Any
+
 import httpx2
 
 from ._core import Denial
@@ -56,7 +58,7 @@ class Transport(MeteredSyncTransport, httpx2.BaseTransport):
     >>> client = httpx2.Client(transport=Transport(limits))
     """
 
-    _module = httpx2
+    _module: Any = httpx2
     _stream = _Stream
     _timed_out = AcquireTimeout
 
@@ -70,6 +72,6 @@ class AsyncTransport(MeteredAsyncTransport, httpx2.AsyncBaseTransport):
     >>> client = httpx2.AsyncClient(transport=AsyncTransport(limits))
     """
 
-    _module = httpx2
+    _module: Any = httpx2
     _stream = _AsyncStream
     _timed_out = AcquireTimeout
