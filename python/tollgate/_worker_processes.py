@@ -6,6 +6,7 @@ import multiprocessing
 import pickle
 import signal
 import sys
+import threading
 import traceback
 from collections.abc import Callable
 from multiprocessing.connection import Connection, wait
@@ -21,6 +22,24 @@ _END = b""
 
 #: How long a process that was told to end may take, in seconds.
 _END_MAX = 10.0
+
+
+#: Starting a process polls all others, and the exit code of a process can be read once: one thread at a time does either.
+_lock = threading.Lock()
+
+
+def _end_of(process: Any) -> int | None:
+    """Wait until a process has ended, by force after a while. Return its exit code."""
+    for kill in (process.terminate, process.kill, lambda: None):
+        is_over = wait([process.sentinel], _END_MAX)
+        with _lock:
+            # What is watched closes a moment before the process can be waited for.
+            process.join(_END_MAX if is_over else 0)
+            code: int | None = process.exitcode
+            if code is not None:
+                break
+            kill()
+    return code
 
 
 class _RemoteTraceback(Exception):
@@ -43,9 +62,7 @@ class _InProcess:
 
     def do(self, item: Any) -> Any:
         job = bytes(ForkingPickler.dumps(item))
-        if self._process is None or not self._process.is_alive():
-            self._start()
-        jobs, process = self._jobs, self._process
+        jobs, process = self._started()
         try:
             jobs.send_bytes(job)
             # A copy of the other end may live on in a forked process, so the process is watched, too.
@@ -68,25 +85,26 @@ class _InProcess:
         except OSError:
             pass
         self._jobs.close()
-        self._process.join(_END_MAX)
-        if self._process.is_alive():
-            self._process.kill()
-            self._process.join()
+        _end_of(self._process)
 
-    def _start(self) -> None:
+    def _started(self) -> tuple[Any, Any]:
+        if self._process is not None:
+            with _lock:
+                is_alive = self._process.is_alive()
+            if is_alive:
+                return self._jobs, self._process
+            self._jobs.close()
         self._jobs, other = self._context.Pipe()
         arguments = (other, self._prepared, self._index)
         self._process = self._context.Process(target=serve, args=arguments, name=f"tollgate-worker-{self._index}", daemon=True)
-        self._process.start()
+        with _lock:
+            self._process.start()
         other.close()
+        return self._jobs, self._process
 
     def _died(self) -> WorkerDied:
         self._jobs.close()
-        self._process.join(_END_MAX)
-        if self._process.is_alive():
-            self._process.kill()
-            self._process.join()
-        code, self._process = self._process.exitcode, None
+        code, self._process = _end_of(self._process), None
         ended = f"was killed by signal {-code}" if code is not None and code < 0 else f"ended with exit code {code}"
         return WorkerDied(f"worker process {self._index} {ended} in the middle of a job")
 

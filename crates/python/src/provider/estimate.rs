@@ -8,6 +8,13 @@ use super::hint::PyTokens;
 use crate::error::invalid;
 
 /// The estimated tokens of one request.
+///
+/// ```python
+/// import tollgate as tg
+///
+/// estimate = tg.estimate_tokens({"prompt": "How far is it?", "max_tokens": 50})
+/// assert estimate.total == estimate.input + estimate.output == estimate.total_max
+/// ```
 #[pyclass(frozen, name = "Estimate", module = "tollgate")]
 pub(crate) struct PyEstimate(Estimate);
 

@@ -7,6 +7,12 @@ use pyo3::types::PyTuple;
 use tollgate_provider::{Class, FatalKind, Hint, LimitReading, LimitUnit, Response, Tokens, read};
 
 /// The tokens of one call, as the provider reported them.
+///
+/// ```python
+/// import tollgate as tg
+///
+/// assert tg.Tokens(input=19, output=10).total == 29
+/// ```
 #[pyclass(frozen, get_all, name = "Tokens", module = "tollgate")]
 #[derive(Clone, Copy)]
 pub(crate) struct PyTokens {
@@ -38,6 +44,13 @@ impl PyTokens {
 }
 
 /// How one limit of a provider stands, as its headers report it.
+///
+/// ```python
+/// import tollgate as tg
+///
+/// [reading] = tg.read_reply(200, [("x-ratelimit-remaining-requests", "7")]).limits
+/// assert (reading.unit, reading.remaining, reading.limit) == ("requests", 7, None)
+/// ```
 #[pyclass(frozen, get_all, name = "LimitReading", module = "tollgate")]
 #[derive(Clone, Copy)]
 pub(crate) struct PyLimitReading {
@@ -74,6 +87,13 @@ impl PyLimitReading {
 }
 
 /// What a reply of a provider means, whichever provider it is.
+///
+/// ```python
+/// import tollgate as tg
+///
+/// hint = tg.read_reply(200, [], b'{"usage": {"prompt_tokens": 19, "completion_tokens": 10}}')
+/// assert (hint.kind, hint.usage.total, hint.may_retry) == ("ok", 29, False)
+/// ```
 #[pyclass(frozen, get_all, name = "Hint", module = "tollgate")]
 pub(crate) struct PyHint {
     /// What happened: "ok", "throttled", "exhausted", "overloaded", "transient" or "fatal".

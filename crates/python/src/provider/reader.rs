@@ -92,9 +92,9 @@ fn contains(text: &[u8], word: &[u8]) -> bool {
 impl ReplyReader {
     #[new]
     fn new(status: u16, headers: Vec<(String, String)>) -> ReplyReader {
-        let is_stream = headers.iter().any(|(name, value)| {
-            name.eq_ignore_ascii_case("content-type") && value.contains("event-stream")
-        });
+        let is_stream = headers
+            .iter()
+            .any(|(name, value)| name.eq_ignore_ascii_case("content-type") && value.contains("event-stream"));
         let body = KeptBody {
             is_stream,
             kept: Vec::new(),
