@@ -16,6 +16,7 @@ import pytest
 from mock_provider import mock_provider
 
 import tollgate as tg
+from tollgate import batch
 
 ROOT = Path(__file__).parent.parent.parent
 PAGES = [ROOT / "python/README.md", *sorted((ROOT / "docs/python").glob("*.md"))]
@@ -67,7 +68,7 @@ def documented() -> list[object]:
     objects = [tg, *(getattr(tg, name) for name in sorted(tg.__all__) if name != "__version__")]
     for module in ("tollgate.httpx", "tollgate.httpx2"):
         objects += [getattr(importlib.import_module(module), name) for name in ("AcquireTimeout", "AsyncTransport", "Transport")]
-    return objects
+    return [*objects, batch, *(getattr(batch, name) for name in batch.__all__)]
 
 
 def test_the_examples_of_docstrings_are_right():
@@ -82,4 +83,5 @@ def test_the_examples_of_docstrings_are_right():
 
 def test_every_public_name_has_an_example():
     without = [name for name in tg.__all__ if name != "__version__" and not re.search(r">>> |```python", inspect.getdoc(getattr(tg, name)) or "")]
+    without += [name for name in batch.__all__ if ">>> " not in (inspect.getdoc(getattr(batch, name)) or "")]
     assert without == []

@@ -5,6 +5,7 @@
 //! future and are notified by an eventfd, so that a waiter costs no thread, and a release needs no GIL.
 
 mod amount;
+mod batch;
 mod command;
 mod demand;
 mod denial;
@@ -23,6 +24,8 @@ use pyo3::prelude::*;
 #[pymodule]
 #[pyo3(name = "_core")]
 mod core_module {
+    #[pymodule_export]
+    use crate::batch::{BatchCall, BatchRun};
     #[pymodule_export]
     use crate::command::_run_command;
     #[pymodule_export]

@@ -182,12 +182,18 @@ pub(crate) fn read_reply(
     headers: Vec<(String, String)>,
     body: Vec<u8>,
 ) -> PyResult<PyHint> {
-    let now = SystemTime::now();
+    let now = wall_time();
     let hint = py.detach(|| hint_of(status, &headers, &body, now));
     PyHint::of(py, hint, now)
 }
 
-pub(super) fn hint_of(status: u16, headers: &[(String, String)], body: &[u8], now: SystemTime) -> Hint {
+/// Returns the time that dates in replies are compared with.
+#[allow(clippy::disallowed_methods, reason = "providers write dates of the wall clock")]
+pub(crate) fn wall_time() -> SystemTime {
+    SystemTime::now()
+}
+
+pub(crate) fn hint_of(status: u16, headers: &[(String, String)], body: &[u8], now: SystemTime) -> Hint {
     let headers: Vec<(&str, &str)> = headers.iter().map(|(name, value)| (&**name, &**value)).collect();
     read(&Response::new(status, &headers, body), now)
 }

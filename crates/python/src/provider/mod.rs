@@ -5,5 +5,5 @@ mod hint;
 mod reader;
 
 pub(crate) use estimate::{PyEstimate, PyEstimator, estimate_tokens};
-pub(crate) use hint::{PyHint, PyLimitReading, PyTokens, read_reply};
+pub(crate) use hint::{PyHint, PyLimitReading, PyTokens, hint_of, read_reply, wall_time};
 pub(crate) use reader::ReplyReader;

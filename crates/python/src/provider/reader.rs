@@ -1,11 +1,9 @@
 //! Replies that arrive in pieces.
 
-use std::time::SystemTime;
-
 use pyo3::prelude::*;
 use tollgate_store::Mutex;
 
-use super::hint::{PyHint, hint_of};
+use super::hint::{PyHint, hint_of, wall_time};
 
 /// The most that is kept of a body. What is longer says nothing about its call that headers do not.
 const KEPT_MAX: usize = 32 << 20;
@@ -119,7 +117,7 @@ impl ReplyReader {
 
     /// Returns what the reply means, as far as it has arrived.
     fn hint(&self, py: Python<'_>) -> PyResult<PyHint> {
-        let now = SystemTime::now();
+        let now = wall_time();
         let hint = py.detach(|| {
             let body = self.body.lock();
             // The last line of a stream may have no end.
