@@ -128,6 +128,31 @@ def test_an_estimate_is_reserved_and_never_makes_a_call_impossible(modules, serv
     assert reserved == [(0, 0)] and used(limits) == (1, 42)
 
 
+def test_a_body_that_is_no_json_reserves_no_tokens_and_is_settled_all_the_same(modules, server):
+    limits = books()
+    reply = client_of(modules, server, limits).post("/plain", files={"file": b"sound"}, data={"model": "whisper"})
+    assert reply.status_code == 200 and b"whisper" in server.seen[-1][2]
+    assert used(limits) == (1, 42)
+
+
+def test_the_store_of_a_lease_that_fails_does_not_cost_the_reply(modules, server, caplog):
+    class Failing:
+        """A set whose leases cannot be ended, as those of a store that is gone."""
+
+        limits = books().limits
+
+        def acquire(self, *asked, **options):
+            return self
+
+        acquire_async = acquire
+
+        def settle(self, usage):
+            raise tg.Unavailable("the store did not answer")
+
+    assert client_of(modules, server, Failing()).post("/plain", json={"prompt": "x"}).content == USAGE
+    assert [record.message for record in caplog.records if record.name == "tollgate"] == ["a lease could not be settled: the store did not answer"]
+
+
 def test_an_estimator_learns(modules, server):
     estimator = tg.Estimator()
     client = client_of(modules, server, books(), estimate=estimator)

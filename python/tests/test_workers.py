@@ -225,6 +225,11 @@ def test_wrong_use_is_reported_when_a_pool_is_made():
         tg.WorkerPool(later, tasks=1).submit(1)
 
 
+def test_processes_refuse_a_function_that_they_cannot_import():
+    with pytest.raises(tg.InvalidValue, match="at the top of a module"):
+        tg.WorkerPool(lambda item: item, processes=1)
+
+
 def test_p35_processes_refuse_a_set_in_memory():
     for context in ["fork", "spawn", "forkserver"]:
         with pytest.raises(TypeError, match="give the set a store"):

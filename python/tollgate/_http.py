@@ -297,6 +297,22 @@ def report_failure(error: Exception) -> None:
     _logger.warning("a lease could not be settled: %s", error)
 
 
+def give_back(lease: Any) -> None:
+    """Give everything back that a lease holds: for calls that were never made."""
+    try:
+        lease.cancel()
+    except Error as error:
+        report_failure(error)
+
+
+async def give_back_async(lease: Any) -> None:
+    """As ``give_back``, in an event loop."""
+    try:
+        await lease.cancel_async()
+    except Error as error:
+        report_failure(error)
+
+
 def set_of(limits: Any, lease: Any) -> Any:
     """Return the set that cools down: of a pool, the one that the lease was taken from."""
     owner = getattr(lease, "set", limits)

@@ -8,7 +8,7 @@ from typing import Any
 
 from ._core import Estimate, Estimator, Hint, LimitReading, read_reply
 from ._errors import TimedOut
-from ._http import Call, MeteredReply, Metering, end_lease, end_lease_async, refused
+from ._http import Call, MeteredReply, Metering, end_lease, end_lease_async, give_back, give_back_async, refused
 
 #: How long an account that is exhausted or advises long waits cools down at most, in seconds.
 COOLDOWN_MAX = 600.0
@@ -160,13 +160,13 @@ class MeteredSyncTransport(MeteredTransport):
             response = self._inner.handle_request(request)
         except BaseException as error:
             if self._is_unsent(error):
-                lease.cancel()
+                give_back(lease)
             else:
                 end_lease(self._metering.limits, lease, None, None)
             raise
         if 300 <= response.status_code < 400:
             # The call is made where it leads.
-            lease.cancel()
+            give_back(lease)
         elif response.status_code < 300:
             reply = MeteredReply(self._metering, lease, response, call)
             response.stream = self._stream(response.stream, self._metering.limits, reply)
@@ -223,12 +223,12 @@ class MeteredAsyncTransport(MeteredTransport):
             response = await self._inner.handle_async_request(request)
         except BaseException as error:
             if self._is_unsent(error):
-                await lease.cancel_async()
+                await give_back_async(lease)
             else:
                 await end_lease_async(self._metering.limits, lease, None, None)
             raise
         if 300 <= response.status_code < 400:
-            await lease.cancel_async()
+            await give_back_async(lease)
         elif response.status_code < 300:
             reply = MeteredReply(self._metering, lease, response, call)
             response.stream = self._stream(response.stream, self._metering.limits, reply)

@@ -117,7 +117,10 @@ def doers_in_processes(work: Work, limits: Any, context: Any) -> Callable[[int],
         except ValueError as error:
             raise InvalidValue(f"mp_context is {context!r}: {error}") from None
     # A copy of a set in memory would limit apart from the others: pickling refuses it, also where nothing had to be pickled.
-    prepared = bytes(ForkingPickler.dumps((work, limits)))
+    try:
+        prepared = bytes(ForkingPickler.dumps((work, limits)))
+    except (pickle.PicklingError, AttributeError) as error:
+        raise InvalidValue(f"work is {work.function!r}, which processes cannot import; define it at the top of a module: {error}") from error
     return lambda index: _InProcess(context, prepared, index)
 
 

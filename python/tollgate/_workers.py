@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 from ._errors import Error, Impossible, InvalidDemand, InvalidValue, RateLimited
 
 if TYPE_CHECKING:
-    from concurrent.futures import Future
     from types import TracebackType
 
     from ._worker_tasks import Tasks
@@ -157,7 +156,7 @@ class WorkerPool:
 
             self._runner = Threads(doers_in_processes(job, limits, mp_context), count)
 
-    def submit(self, item: Any) -> Future[Any]:
+    def submit(self, item: Any) -> Any:
         """Add a job. Return its future: of ``concurrent.futures`` for threads and processes, of asyncio for tasks.
 
         >>> import tollgate as tg
@@ -165,8 +164,7 @@ class WorkerPool:
         ...     pool.submit("a").result()
         'A'
         """
-        future: Future[Any] = self._runner.submit(item)
-        return future
+        return self._runner.submit(item)
 
     def map(self, items: Iterable[Any], *, return_exceptions: bool = False) -> list[Any]:
         """Do a job for each item, and return the results in the order of the items. Items are taken as workers come free.

@@ -1,9 +1,10 @@
 //! Hints: what a reply of a provider means for its callers.
 
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
+use tollgate::Clock;
 use tollgate_provider::{Class, FatalKind, Hint, LimitReading, LimitUnit, Response, Tokens, read};
 
 /// The tokens of one call, as the provider reported them.
@@ -188,9 +189,8 @@ pub(crate) fn read_reply(
 }
 
 /// Returns the time that dates in replies are compared with.
-#[allow(clippy::disallowed_methods, reason = "providers write dates of the wall clock")]
 pub(crate) fn wall_time() -> SystemTime {
-    SystemTime::now()
+    SystemTime::UNIX_EPOCH + Duration::from_micros(Clock::system().now().as_micros())
 }
 
 pub(crate) fn hint_of(status: u16, headers: &[(String, String)], body: &[u8], now: SystemTime) -> Hint {
