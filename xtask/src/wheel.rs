@@ -10,8 +10,20 @@ use crate::metadata;
 use crate::python::Python;
 
 /// What the tests of the package use beside it. None of it is a dependency of the package.
-const TEST_PACKAGES: [&str; 7] =
-    ["pytest==8.*", "hypothesis==6.*", "mypy==1.*", "numpy", "trio", "uvloop", "pytest-timeout==2.*"];
+const TEST_PACKAGES: [&str; 12] = [
+    "anthropic==2.*",
+    "cloudpickle==3.*",
+    "httpx==0.28.*",
+    "hypothesis==6.*",
+    "mypy==2.*",
+    "numpy",
+    "openai==3.*",
+    "pyright==1.*",
+    "pytest-timeout==2.*",
+    "pytest==8.*",
+    "trio",
+    "uvloop",
+];
 
 /// The versions that the wheel is for, each after `3.`.
 const MINOR_VERSIONS: std::ops::RangeInclusive<u32> = 10..=13;

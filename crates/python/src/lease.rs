@@ -27,6 +27,15 @@ use crate::warning::warn_from_drop;
 ///
 /// As a context manager it commits at the end of the block, and gives everything back if an exception leaves the block. A lease that is
 /// dropped without an end frees its resources, and what was reserved stays charged. It belongs to the process that took it.
+///
+/// ```python
+/// import tollgate as tg
+///
+/// limits = tg.LimitSet([tg.per_day("tokens", 1_000), tg.resource("slots", 1)])
+/// with limits.acquire(tokens=100) as lease:
+///     lease.settle(tokens=40)
+/// assert limits.peek()["tokens"].available == 960
+/// ```
 #[pyclass(frozen, name = "Lease", module = "tollgate", weakref)]
 pub(crate) struct PyLease {
     slot: Mutex<Option<EitherLease>>,
