@@ -10,6 +10,15 @@ use crate::amount::{amount, integer, shown};
 use crate::error::invalid_demand;
 
 /// A demand with amounts that were checked, to be used again and again: `set.demand(rpm=1, tpm=1500)`.
+///
+/// ```python
+/// import tollgate as tg
+///
+/// limits = tg.LimitSet([tg.per_minute("rpm", 500), tg.per_minute("tpm", 200_000)])
+/// demand = limits.demand(rpm=1, tpm=1_500)
+/// limits.acquire(demand).commit()
+/// assert demand.as_dict() == {"rpm": 1, "tpm": 1_500}
+/// ```
 #[pyclass(frozen, name = "Demand", module = "tollgate")]
 pub(crate) struct PyDemand(pub(crate) Demand);
 

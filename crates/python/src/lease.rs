@@ -10,6 +10,7 @@ use tollgate::limiter::{LeaseEnd, TicketEnd};
 use tollgate::{Demand, Lease, LimiterLease};
 use tollgate_store::{Mutex, generation};
 
+use crate::concurry::PySetAcquisition;
 use crate::demand::{changes, owned_demand};
 use crate::either_lease::{EitherLease, Ending, LeaseOwner};
 use crate::error::{OrRaise, lease_ended, token_error};
@@ -26,6 +27,15 @@ use crate::warning::warn_from_drop;
 ///
 /// As a context manager it commits at the end of the block, and gives everything back if an exception leaves the block. A lease that is
 /// dropped without an end frees its resources, and what was reserved stays charged. It belongs to the process that took it.
+///
+/// ```python
+/// import tollgate as tg
+///
+/// limits = tg.LimitSet([tg.per_day("tokens", 1_000), tg.resource("slots", 1)])
+/// with limits.acquire(tokens=100) as lease:
+///     lease.settle(tokens=40)
+/// assert limits.peek()["tokens"].available == 960
+/// ```
 #[pyclass(frozen, name = "Lease", module = "tollgate", weakref)]
 pub(crate) struct PyLease {
     slot: Mutex<Option<EitherLease>>,
@@ -542,6 +552,8 @@ pub(crate) fn give_back(value: &Bound<'_, PyAny>) {
         && !lease.get().is_resumed
     {
         give_back_lease(lease.get());
+    } else if let Ok(acquisition) = value.cast::<PySetAcquisition>() {
+        acquisition.get().cancel();
     }
 }
 

@@ -5,8 +5,11 @@
 //! future and are notified by an eventfd, so that a waiter costs no thread, and a release needs no GIL.
 
 mod amount;
+mod batch;
 mod catalog;
 mod clock;
+mod command;
+mod concurry;
 mod demand;
 mod denial;
 mod either_lease;
@@ -20,6 +23,7 @@ mod logging;
 mod observing;
 mod pairs;
 mod pool;
+mod provider;
 mod set;
 mod set_settings;
 mod status;
@@ -33,9 +37,15 @@ use pyo3::prelude::*;
 #[pyo3(name = "_core")]
 mod core_module {
     #[pymodule_export]
+    use crate::batch::{BatchCall, BatchRun};
+    #[pymodule_export]
     use crate::catalog::{PyCatalog, PyNamespaces};
     #[pymodule_export]
     use crate::clock::PyManualClock;
+    #[pymodule_export]
+    use crate::command::_run_command;
+    #[pymodule_export]
+    use crate::concurry::{PyAcquisition, PySetAcquisition, PySharedLimits};
     #[pymodule_export]
     use crate::demand::PyDemand;
     #[pymodule_export]
@@ -55,6 +65,10 @@ mod core_module {
     use crate::observing::PyEvent;
     #[pymodule_export]
     use crate::pool::PyLimitPool;
+    #[pymodule_export]
+    use crate::provider::{
+        PyEstimate, PyEstimator, PyHint, PyLimitReading, PyTokens, ReplyReader, estimate_tokens, read_reply,
+    };
     #[pymodule_export]
     use crate::set::PyLimitSet;
     #[pymodule_export]

@@ -398,6 +398,19 @@ impl PyLimitSet {
         }))
     }
 
+    /// Decorates a function, a coroutine function, a generator or a method: each call acquires first, and its lease is settled with
+    /// what `settle` returns for the result. The demand may be a function of the arguments. See `tollgate.limit`.
+    #[pyo3(signature = (demand=None, /, **options))]
+    fn limit<'py>(
+        slf: &Bound<'py, Self>,
+        demand: Option<Bound<'py, PyAny>>,
+        options: Option<&Bound<'py, PyDict>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        // Imported by the package; a decorator runs when a module is, not in a signal handler.
+        let limit = slf.py().import("tollgate._decorators")?.getattr("limit")?;
+        limit.call((slf, demand), options)
+    }
+
     /// Checks a demand and keeps it for many calls: `d = limits.demand(rpm=1, tpm=1500)`, then `limits.acquire(d)`.
     #[pyo3(signature = (demand=None, /, **named))]
     fn demand(
