@@ -429,9 +429,44 @@ _Instant = float | datetime
 
 @final
 class Limiter:
-    def __new__(cls, url: str, **settings: Any) -> Self: ...
+    def __new__(
+        cls,
+        url: str,
+        *,
+        namespace: str = "default",
+        create_namespace: bool = True,
+        principal: str | None = None,
+        cache_ttl: _Seconds = 60,
+        on_unavailable: _Policy | None = None,
+        local_share: int = 50,
+        store_timeout: _Seconds = 5,
+        connect_within: _Seconds | None = None,
+        lease_ttl: _Seconds | None = None,
+        heartbeats: Literal["automatic", "manual"] = "automatic",
+        on_drop: Literal["keep", "refund"] = "keep",
+        waiters_max: int | None = None,
+        observer: Any = None,
+        clock: Any = None,
+    ) -> Self: ...
     @staticmethod
-    def open_async(url: str, **settings: Any) -> Pending[Limiter]: ...
+    def open_async(
+        url: str,
+        *,
+        namespace: str = "default",
+        create_namespace: bool = True,
+        principal: str | None = None,
+        cache_ttl: _Seconds = 60,
+        on_unavailable: _Policy | None = None,
+        local_share: int = 50,
+        store_timeout: _Seconds = 5,
+        connect_within: _Seconds | None = None,
+        lease_ttl: _Seconds | None = None,
+        heartbeats: Literal["automatic", "manual"] = "automatic",
+        on_drop: Literal["keep", "refund"] = "keep",
+        waiters_max: int | None = None,
+        observer: Any = None,
+        clock: Any = None,
+    ) -> Pending[Limiter]: ...
     def acquire(
         self,
         entity: str,

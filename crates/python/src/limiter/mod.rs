@@ -110,9 +110,9 @@ fn copy_of<'py>(py: Python<'py>, settings: Option<&Bound<'py, PyDict>>) -> PyRes
 #[pymethods]
 impl PyLimiter {
     #[new]
-    #[pyo3(signature = (url, **settings), text_signature = "(url, *, namespace='default', create_namespace=True, principal=None, \
-                        cache_ttl=60, on_unavailable=None, local_share=50, store_timeout=5, connect_within=None, lease_ttl=60, \
-                        heartbeats='automatic', on_drop='keep', waiters_max=None, observer=None, clock=None)")]
+    #[pyo3(signature = (url, **settings), text_signature = "(url, *, namespace='default', \
+        create_namespace=True, principal=None, cache_ttl=60, on_unavailable=None, local_share=50, store_timeout=5, connect_within=None, \
+        lease_ttl=None, heartbeats='automatic', on_drop='keep', waiters_max=None, observer=None, clock=None)")]
     fn new(py: Python<'_>, url: TextArgument, settings: Option<&Bound<'_, PyDict>>) -> PyResult<PyLimiter> {
         let options = LimiterOptions::of(settings)?;
         let settings = copy_of(py, settings)?.unbind();
@@ -124,7 +124,9 @@ impl PyLimiter {
 
     /// Opens a limiter in an event loop: `limiter = await Limiter.open_async("redis://host", namespace="default")`.
     #[staticmethod]
-    #[pyo3(signature = (url, **settings))]
+    #[pyo3(signature = (url, **settings), text_signature = "(url, *, namespace='default', \
+        create_namespace=True, principal=None, cache_ttl=60, on_unavailable=None, local_share=50, store_timeout=5, connect_within=None, \
+        lease_ttl=None, heartbeats='automatic', on_drop='keep', waiters_max=None, observer=None, clock=None)")]
     fn open_async(
         py: Python<'_>,
         url: TextArgument,
