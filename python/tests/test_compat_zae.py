@@ -222,6 +222,11 @@ def test_operators_manage_limits_entities_and_namespaces(limiter, store):
         pass
     assert (caught.value.resource, caught.value.level) == ("gpt-4", "resource")
     limiter.enable_resource("gpt-4")
+    limiter.disable_entity("bob")
+    with pytest.raises(ResourceDisabled) as caught, limiter.acquire("bob", "gpt-4", {"rpm": 1}):
+        pass
+    assert (caught.value.entity_id, caught.value.level) == ("bob", "entity")
+    limiter.enable_entity("bob")
     with limiter.acquire("bob", "gpt-4", {"rpm": 10}):
         pass
     assert limiter.top_up("bob", "gpt-4", {"rpm": 4}, idempotency_key="k") is True
@@ -256,6 +261,27 @@ def test_errors_are_those_that_programs_catch(limiter, store):
         again = pickle.loads(pickle.dumps(error))
         assert type(again) is type(error) and str(again) == str(error)
         assert {k: v for k, v in vars(again).items() if k != "cause"} == {k: v for k, v in vars(error).items() if k != "cause"}
+
+
+def test_the_policy_of_the_call_holds_while_the_store_is_away(redis, monkeypatch):
+    monkeypatch.setenv("TOLLGATE_STORE", f"{redis.url}?timeout=500ms")
+    limiter = SyncRateLimiter(repository=SyncRepository.open())
+    limiter.set_system_defaults([quota(10)])
+    with limiter.acquire("bob", "gpt-4", {"rpm": 1}):
+        pass
+    redis.stop()
+    try:
+        with pytest.raises(RateLimiterUnavailable), limiter.acquire("bob", "gpt-4", {"rpm": 1}):
+            pass
+        with limiter.acquire("bob", "gpt-4", {"rpm": 1}, on_unavailable=OnUnavailable.ALLOW) as lease:
+            lease.adjust(rpm=5)
+            lease.consume(rpm=100)
+            assert lease.degraded is True and lease.consumed == {"rpm": 106}
+        with pytest.raises(RateLimiterUnavailable), limiter.acquire("bob", "gpt-4", {"rpm": 1}, on_unavailable=OnUnavailable.BLOCK):
+            pass
+        assert limiter.is_available() is False
+    finally:
+        redis.go_on()
 
 
 def test_limits_compare_and_convert():

@@ -18,10 +18,12 @@ class _LeaseBase:
 
     _of_resource: type
 
-    def __init__(self, lease: tg.Lease, resource: str, amounts: dict[str, dict[str, int]]) -> None:
+    def __init__(self, lease: tg.Lease | None, resource: str, amounts: dict[str, dict[str, int]]) -> None:
+        # Without a lease nothing was taken: the store was unavailable, and the policy was to allow.
         self._lease, self._primary = lease, resource
         self._amounts = {name: dict(of) for name, of in amounts.items()}
-        self._degraded, self._overdrawn = lease.degraded, list(lease.warnings)
+        self._degraded = lease is None or lease.degraded
+        self._overdrawn = [] if lease is None else list(lease.warnings)
 
     @property
     def resources(self) -> tuple[str, ...]:
@@ -57,7 +59,8 @@ class _LeaseBase:
     def _note(self, resource: str, amounts: dict[str, int], sign: int) -> None:
         changes = {name: sign * amount for name, amount in amounts.items()}
         try:
-            self._lease.adjust(changes, resource=None if resource == self._primary else resource)
+            if self._lease is not None:
+                self._lease.adjust(changes, resource=None if resource == self._primary else resource)
         except tg.InvalidDemand as error:
             # What is valid in it was noted.
             _logger.warning("lease: %s", error)
@@ -71,7 +74,8 @@ class _LeaseBase:
     def _take(self, resource: str, amounts: dict[str, int]) -> Operation[None]:
         if resource != self._primary:
             raise NotImplementedError("more can be consumed of the resource of the call only; acquire again for another")
-        yield Ask(self._lease, "consume", amounts)
+        if self._lease is not None:
+            yield Ask(self._lease, "consume", amounts)
         counted = self._amounts[resource]
         for name, amount in amounts.items():
             counted[name] = counted.get(name, 0) + amount

@@ -9,7 +9,7 @@ from typing import Any, cast
 
 import tollgate as tg
 
-from ._errors import RateLimitExceeded, ValidationError, translated
+from ._errors import PermissionDenied, RateLimiterUnavailable, RateLimitExceeded, ValidationError, translated
 from ._lease import Lease, SyncLease
 from ._models import Availability, Limit, LimitStatus, OnUnavailable, native
 from ._operations import Ask, Operation, awaited, blocking, run, run_async
@@ -87,18 +87,28 @@ class _LimiterMethods:
         limits: list[Limit] | None,
         policy: OnUnavailable | None,
         also: dict[str, dict[str, int]] | None,
-    ) -> Operation[tg.Lease]:
+    ) -> Operation[tg.Lease | None]:
+        """Return what was taken; ``None`` if the store is away and the policy is to allow."""
         if limits is not None and also:
             raise ValidationError("also", "", "limits and also cannot be combined")
-        repository = yield from self._opened()
-        limiter = yield from repository._limiter_for(policy or self._policy)
+        limiter = (yield from self._opened())._limiter
+        policy = policy or self._policy
         given = native(limits) if limits is not None else None
         try:
             got = yield Ask(limiter, "try_acquire", entity_id, resource, consume, also=also, limits=given)
+        except PermissionDenied:
+            raise
+        except RateLimiterUnavailable:
+            if policy is OnUnavailable.ALLOW:
+                return None
+            raise
         except ValidationError as error:
             if isinstance(error.__cause__, tg.Impossible):
                 raise (yield from self._impossible(limiter, entity_id, resource, consume, given)) from error
             raise
+        if got and got.degraded and policy is OnUnavailable.BLOCK:
+            yield Ask(got, "cancel")
+            raise RateLimiterUnavailable("the store did not answer", entity_id=entity_id, resource=resource)
         if got:
             return cast(tg.Lease, got)
         raise RateLimitExceeded([LimitStatus.of(status) for status in got.statuses])
@@ -188,9 +198,9 @@ class _AcquireBase:
 
     def __init__(self, limiter: _LimiterMethods, arguments: tuple[Any, ...]) -> None:
         self._limiter, self._arguments = limiter, arguments
-        self._lease: Any = None
+        self._lease: tg.Lease | None = None
 
-    def _entered(self, lease: tg.Lease, kind: type) -> Any:
+    def _entered(self, lease: tg.Lease | None, kind: type) -> Any:
         self._lease = lease
         _, resource, consume, _, _, also = self._arguments
         return kind(lease, resource, {resource: consume, **(also or {})})
@@ -202,7 +212,8 @@ class _Acquire(_AcquireBase):
 
     async def __aexit__(self, *exc_info: Any) -> None:
         try:
-            await self._lease.__aexit__(*exc_info)
+            if self._lease is not None:
+                await self._lease.__aexit__(*exc_info)
         except tg.Error as error:
             raise translated(error) from error
 
@@ -213,7 +224,8 @@ class _SyncAcquire(_AcquireBase):
 
     def __exit__(self, *exc_info: Any) -> None:
         try:
-            self._lease.__exit__(*exc_info)
+            if self._lease is not None:
+                self._lease.__exit__(*exc_info)
         except tg.Error as error:
             raise translated(error) from error
 

@@ -56,7 +56,6 @@ class _Opener:
 class _RepositoryMethods:
     def __init__(self, url: str, settings: dict[str, Any], limiter: tg.Limiter) -> None:
         self._url, self._settings, self._limiter = url, settings, limiter
-        self._by_policy: dict[str | None, tg.Limiter] = {settings.get("on_unavailable"): limiter}
 
     @property
     def namespace_name(self) -> str:
@@ -74,18 +73,6 @@ class _RepositoryMethods:
     def _catalog(self, principal: str | None) -> tg.Catalog:
         catalog = self._limiter.catalog
         return catalog.acting_as(principal) if principal else catalog
-
-    def _limiter_for(self, policy: OnUnavailable | str | None) -> Operation[tg.Limiter]:
-        """Return the limiter with another policy for a store that does not answer, on the same store."""
-        wanted = policy.value if isinstance(policy, OnUnavailable) else policy
-        if wanted is None or wanted in self._by_policy:
-            return self._by_policy.get(wanted, self._limiter)
-        if self._limiter.store == "memory":
-            # The memory of this process always answers.
-            return self._limiter
-        limiter: tg.Limiter = yield Ask(_Opener, "open", self._url, {**self._settings, "on_unavailable": wanted})
-        self._by_policy[wanted] = limiter
-        return limiter
 
     def namespace(self, name: str, *, on_unavailable: OnUnavailable | None = None, bucket_ttl_multiplier: int | None = None) -> Any:
         """Return the repository of another namespace on the same store, which must exist."""
