@@ -8,15 +8,17 @@
 198820
 """
 
-from . import _awaiting, _core, _errors
+from . import _awaiting, _core, _errors, _observing, _stores
 from ._core import (
     Demand,
     Denial,
     Estimate,
     Estimator,
+    Event,
     Hint,
     Lease,
     Limit,
+    LimitPool,
     LimitReading,
     LimitSet,
     Pending,
@@ -55,7 +57,7 @@ from ._errors import (
 )
 from ._workers import Worker, WorkerDied, WorkerPool
 
-_core._set_hooks(_awaiting, _errors)
+_core._set_hooks(_awaiting, _errors, _stores, _observing)
 
 __all__ = [
     "Demand",
@@ -63,6 +65,7 @@ __all__ = [
     "Error",
     "Estimate",
     "Estimator",
+    "Event",
     "Hint",
     "Impossible",
     "InvalidDemand",
@@ -70,6 +73,7 @@ __all__ = [
     "Lease",
     "LeaseEnded",
     "Limit",
+    "LimitPool",
     "LimitReading",
     "LimitSet",
     "Pending",

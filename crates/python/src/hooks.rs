@@ -9,15 +9,24 @@ use pyo3::sync::PyOnceLock;
 struct Hooks {
     awaiting: Py<PyAny>,
     errors: Py<PyAny>,
+    stores: Py<PyAny>,
+    observing: Py<PyAny>,
 }
 
 static HOOKS: PyOnceLock<Hooks> = PyOnceLock::new();
 
-/// Sets the modules that the extension calls: the one that waits in event loops, and that of the exceptions.
+/// Sets the modules that the extension calls: the one that waits in event loops, that of the exceptions, that of stores and that of observers.
 #[pyfunction]
-pub(crate) fn _set_hooks(py: Python<'_>, awaiting: Py<PyAny>, errors: Py<PyAny>) {
+pub(crate) fn _set_hooks(
+    py: Python<'_>,
+    awaiting: Py<PyAny>,
+    errors: Py<PyAny>,
+    stores: Py<PyAny>,
+    observing: Py<PyAny>,
+) {
     // A second import in the same process brings the same modules.
-    let _ = HOOKS.set(py, Hooks { awaiting, errors });
+    let _ = HOOKS.set(py, Hooks { awaiting, errors, stores, observing });
+    crate::logging::begin();
 }
 
 fn hooks(py: Python<'_>) -> PyResult<&'static Hooks> {
@@ -36,4 +45,14 @@ pub(crate) fn awaiting<'py>(
 /// Returns a class of `tollgate._errors`.
 pub(crate) fn exception<'py>(py: Python<'py>, name: &str) -> PyResult<Bound<'py, PyAny>> {
     hooks(py)?.errors.bind(py).getattr(name)
+}
+
+/// Returns the module `tollgate._stores`.
+pub(crate) fn stores(py: Python<'_>) -> PyResult<&Bound<'_, PyAny>> {
+    Ok(hooks(py)?.stores.bind(py))
+}
+
+/// Returns the module `tollgate._observing`.
+pub(crate) fn observing(py: Python<'_>) -> PyResult<&Bound<'_, PyAny>> {
+    Ok(hooks(py)?.observing.bind(py))
 }

@@ -11,6 +11,7 @@ use tollgate_store::{Mutex, Reply, generation};
 
 use crate::demand::{changes, owned_demand};
 use crate::error::{OrRaise, lease_ended};
+use crate::observing::{deliver, deliver_from_drop};
 use crate::set::PyLimitSet;
 use crate::wait::pending::{Begun, Pending};
 use crate::wait::thread::{block_on, run};
@@ -210,7 +211,9 @@ impl PyLease {
         named: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<()> {
         let usage = owned_demand(py, usage, named, self.set.get().names())?;
-        self.with(py, |lease| lease.report(&usage))?.or_raise(py)
+        let reported = self.with(py, |lease| lease.report(&usage));
+        deliver(py);
+        reported?.or_raise(py)
     }
 
     /// Adds to what was used, to count when the lease ends: `lease.adjust(tpm=+120)`. What goes beyond what was taken becomes debt.
@@ -223,7 +226,9 @@ impl PyLease {
     ) -> PyResult<()> {
         let changes = changes(py, by, named)?;
         let by = changes.iter().map(|(name, by)| (name.as_str(), *by));
-        self.with(py, |lease| lease.adjust(by))?.or_raise(py)
+        let adjusted = self.with(py, |lease| lease.adjust(by));
+        deliver(py);
+        adjusted?.or_raise(py)
     }
 
     /// Takes more from the set, all or nothing, now, and holds it like the rest. Raises `RateLimited` if it is denied.
@@ -381,7 +386,14 @@ impl PyLease {
 
     fn __repr__(&self) -> String {
         match &*self.slot.lock() {
-            Some(lease) => format!("<Lease {lease:?}>"),
+            Some(lease) => {
+                let limits = self.set.get().names().iter();
+                let taken = limits.filter_map(|limit| {
+                    let amount = lease.reserved(limit.name())?;
+                    Some(format!("{}={amount}", limit.name()))
+                });
+                format!("<Lease {}>", taken.collect::<Vec<_>>().join(", "))
+            }
             None => "<Lease ended>".into(),
         }
     }
@@ -419,6 +431,7 @@ fn give_back_lease(lease: &PyLease) {
     if let Some(lease) = lease.slot.lock().take() {
         // The reply has sent what it has to send; the answer is of no use here.
         drop(lease.cancel());
+        deliver_from_drop();
     }
 }
 
@@ -431,7 +444,11 @@ pub(crate) fn give_back(value: &Bound<'_, PyAny>) {
 
 impl Drop for PyLease {
     fn drop(&mut self) {
-        if self.process != generation() || self.slot.get_mut().is_none() || !self.set.get().warns_of_drops() {
+        let Some(lease) = self.slot.get_mut().take() else { return };
+        let is_of_parent = self.process != generation();
+        drop(lease);
+        deliver_from_drop();
+        if is_of_parent || !self.set.get().warns_of_drops() {
             return;
         }
         let text = c"a lease was dropped without an end; settle it, or use it in a with block";

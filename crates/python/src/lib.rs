@@ -6,6 +6,7 @@
 
 mod amount;
 mod batch;
+mod clock;
 mod command;
 mod demand;
 mod denial;
@@ -13,9 +14,14 @@ mod error;
 mod hooks;
 mod lease;
 mod limit;
+mod logging;
+mod observing;
+mod pool;
 mod provider;
 mod set;
+mod set_settings;
 mod status;
+mod stores;
 mod wait;
 mod warning;
 
@@ -26,6 +32,8 @@ use pyo3::prelude::*;
 mod core_module {
     #[pymodule_export]
     use crate::batch::{BatchCall, BatchRun};
+    #[pymodule_export]
+    use crate::clock::PyManualClock;
     #[pymodule_export]
     use crate::command::_run_command;
     #[pymodule_export]
@@ -42,6 +50,10 @@ mod core_module {
         resource, sliding_window,
     };
     #[pymodule_export]
+    use crate::observing::PyEvent;
+    #[pymodule_export]
+    use crate::pool::PyLimitPool;
+    #[pymodule_export]
     use crate::provider::{
         PyEstimate, PyEstimator, PyHint, PyLimitReading, PyTokens, ReplyReader, estimate_tokens, read_reply,
     };
@@ -49,6 +61,8 @@ mod core_module {
     use crate::set::PyLimitSet;
     #[pymodule_export]
     use crate::status::{PySetStatus, PyStatus};
+    #[pymodule_export]
+    use crate::stores::_remove_anonymous_stores;
     #[pymodule_export]
     use crate::wait::event_loop::LoopWaits;
     #[pymodule_export]

@@ -1,22 +1,26 @@
 //! Limit sets: several limits taken together or not at all.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use pyo3::exceptions::{PyKeyError, PyTypeError};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyString, PyTuple};
 use pyo3::{PyTraverseError, PyVisit};
-use tollgate::{AsDemand, Attempt, Demand, Lease, LimitSet, Limits, OnDrop, Priority, Reach};
+use tollgate::{AsDemand, Attempt, Demand, Lease, Limit, LimitSet, Limits, Priority, Reach, calendar};
 
-use crate::amount::{seconds, span, text};
+use crate::amount::{seconds, shown, span, text};
 use crate::demand::{NamedAmounts, PyDemand, owned_demand};
 use crate::denial::PyDenial;
 use crate::error::{OrRaise, invalid};
 use crate::lease::PyLease;
-use crate::limit::{PyLimit, limits_of, tuple_of};
+use crate::limit::{PyLimit, tuple_of};
+use crate::observing::{ObserverTarget, deliver};
+use crate::set_settings::{SetSettings, StoredPlace};
 use crate::status::PySetStatus;
+use crate::stores::OpenedStore;
 use crate::wait::pending::{Begun, Pending};
-use crate::wait::thread::run;
+use crate::wait::thread::{block_on, run};
 use crate::wait::{FirstPoll, PendingOp, operation};
 
 /// Several limits that are taken together or not at all. A set lives in this process, or in a store that processes and hosts share.
@@ -27,21 +31,46 @@ use crate::wait::{FirstPoll, PendingOp, operation};
 /// limits = tg.LimitSet([tg.per_minute("rpm", 500), tg.resource("connections", 16)])
 /// with limits.acquire({"rpm": 1}, timeout=30) as lease:
 ///     ...  # call the API
+///
+/// # All processes that open the same store and name share the set.
+/// shared = tg.LimitSet([tg.per_minute("rpm", 500)], store="file:limits.db", name="openai/blue")
 /// ```
+///
+/// Stores are `shm:NAME` (memory that the processes of a host share), `file:PATH`, `redis://HOST` and `dynamodb:TABLE`. A process has
+/// one handle for each URL and its settings. `shm:` alone is anonymous memory of this process and of those that it hands the set to;
+/// it ends with this process. A set in a store can be pickled; its URL is in the pickle, with the password if there is one.
+///
+/// Settings, all by keyword:
+///
+/// - `store`, `name`, `namespace`: where it is. A set in a store must have a name.
+/// - `config`: a dict that its leases pass on, such as the region to call.
+/// - `skip_unknown`: skip names in demands that are no limits here, with one warning each. By default they are errors.
+/// - `on_drop`: what a lease that is dropped without an end gives back: its resources ("keep"), or all ("refund").
+/// - `lease_ttl`: after how many seconds without a heartbeat resources are taken from their holder.
+/// - `waiters_max`: how many callers may wait.
+/// - `version`, `without`: in a store the numbers of a later version stay in force; `without` names limits that it has removed.
+/// - `on_unavailable`, `local_share`: while the store does not answer, "block" raises `Unavailable`, "allow" admits, and "local" admits
+///   at a share of each limit, in percent, kept by this process alone.
+/// - `store_timeout`, `connect_within`: how long a call to the store may take, and opening it while no server accepts.
+/// - `observer`: a function of an `Event`, or an object with methods such as `on_denied(event)`. What it raises is logged.
+/// - `clock`: a `tollgate.testing.ManualClock`, for tests.
 #[pyclass(frozen, name = "LimitSet", module = "tollgate", weakref)]
 pub(crate) struct PyLimitSet {
     set: LimitSet,
     limits: Limits,
     config: Py<PyDict>,
+    /// Where it is, if it is in a store.
+    stored: Option<StoredPlace>,
+    observer: Option<Arc<ObserverTarget>>,
     /// Whether it is in this process and nothing observes it: then a try costs next to nothing, and nothing else notices it.
     is_plain: bool,
 }
 
 /// For how long a caller waits, and before which others.
 #[derive(Clone, Copy)]
-struct WaitFor {
-    timeout: Option<Duration>,
-    priority: Priority,
+pub(crate) struct WaitFor {
+    pub(crate) timeout: Option<Duration>,
+    pub(crate) priority: Priority,
 }
 
 /// What the priorities are called in Python.
@@ -49,13 +78,17 @@ const PRIORITIES: [(Priority, &str); 3] =
     [(Priority::Interactive, "interactive"), (Priority::Normal, "normal"), (Priority::Batch, "batch")];
 
 impl WaitFor {
-    fn of(py: Python<'_>, timeout: Option<&Bound<'_, PyAny>>, priority: Option<&str>) -> PyResult<WaitFor> {
+    pub(crate) fn of(
+        py: Python<'_>,
+        timeout: Option<&Bound<'_, PyAny>>,
+        priority: Option<&str>,
+    ) -> PyResult<WaitFor> {
         let timeout = timeout.map_or(Ok(None), |timeout| seconds("timeout", timeout))?;
         Ok(WaitFor { timeout, priority: priority_of(py, priority)? })
     }
 }
 
-fn priority_of(py: Python<'_>, name: Option<&str>) -> PyResult<Priority> {
+pub(crate) fn priority_of(py: Python<'_>, name: Option<&str>) -> PyResult<Priority> {
     let Some(name) = name else { return Ok(Priority::default()) };
     let known = PRIORITIES.iter().find(|(_, known)| *known == name);
     known.map(|(priority, _)| *priority).ok_or_else(|| {
@@ -90,13 +123,32 @@ async fn try_acquire(
 }
 
 impl PyLimitSet {
+    fn of_settings(
+        py: Python<'_>,
+        settings: SetSettings,
+        store: Option<OpenedStore>,
+    ) -> PyResult<PyLimitSet> {
+        let (set, config, observer, stored) = settings.build(py, store)?;
+        let is_plain = stored.is_none() && observer.is_none();
+        Ok(PyLimitSet { limits: set.limits(), set, config, stored, observer, is_plain })
+    }
+
+    /// Returns the set of the library.
+    pub(crate) fn inner(&self) -> &LimitSet {
+        &self.set
+    }
+
+    pub(crate) fn is_plain(&self) -> bool {
+        self.is_plain
+    }
+
     /// Returns the limits that the set was made with, to look up names.
     pub(crate) fn names(&self) -> &Limits {
         &self.limits
     }
 
     pub(crate) fn first_poll(&self) -> FirstPoll {
-        if self.set.name().is_none() { FirstPoll::Attached } else { FirstPoll::Detached }
+        if self.stored.is_none() { FirstPoll::Attached } else { FirstPoll::Detached }
     }
 
     pub(crate) fn config_copy<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
@@ -119,8 +171,9 @@ impl PyLimitSet {
         if !this.is_plain {
             return Ok(None);
         }
-        let attempt = this.set.try_acquire(demand).priority(priority).wait().or_raise(slf.py())?;
-        Ok(Some(match attempt {
+        let attempt = this.set.try_acquire(demand).priority(priority).wait();
+        deliver(slf.py());
+        Ok(Some(match attempt.or_raise(slf.py())? {
             Attempt::Admitted(lease) => {
                 Attempt::Admitted(PyLease::new(lease.into_owned(), slf.clone().unbind()))
             }
@@ -206,44 +259,73 @@ impl<'a, 'py> CallDemand<'a, 'py> {
     }
 }
 
+fn replace(slf: &Bound<'_, PyLimitSet>, limit: &Limit) -> PendingOp {
+    let (set, limit) = (slf.get().set.clone(), limit.clone());
+    operation(async move { set.replace(limit).await }, |py, replaced| replaced.or_raise(py))
+}
+
+fn remove(slf: &Bound<'_, PyLimitSet>, name: &str) -> PendingOp {
+    let (set, name) = (slf.get().set.clone(), name.to_owned());
+    operation(async move { set.remove(&name).await }, |py, removed| removed.or_raise(py))
+}
+
+fn cool_down(slf: &Bound<'_, PyLimitSet>, duration: Duration) -> PendingOp {
+    let set = slf.get().set.clone();
+    operation(async move { set.cool_down(duration).await }, |py, cooled| cooled.or_raise(py))
+}
+
+fn end_cool_down(slf: &Bound<'_, PyLimitSet>) -> PendingOp {
+    let set = slf.get().set.clone();
+    operation(async move { set.end_cool_down().await }, |py, ended| ended.or_raise(py))
+}
+
+fn limit_of(limit: &Bound<'_, PyAny>) -> PyResult<Limit> {
+    let found = limit.cast::<PyLimit>().map(|limit| limit.get().0.clone());
+    found.map_err(|_| PyTypeError::new_err(format!("{} is not a Limit", shown(limit))))
+}
+
+fn ready_after(slf: &Bound<'_, PyLimitSet>, demand: Demand) -> PendingOp {
+    let set = slf.get().set.clone();
+    let ready = async move { (set.ready(&demand).await, set.clock().now()) };
+    operation(ready, |py, (ready, now)| Ok(ready.or_raise(py)?.wait(now).map(|wait| wait.as_secs_f64())))
+}
+
 #[pymethods]
 impl PyLimitSet {
     #[new]
-    #[pyo3(signature = (
-        limits, *, config=None, skip_unknown=false, on_drop="keep", lease_ttl=None, waiters_max=None
-    ))]
+    #[pyo3(signature = (limits, **settings), text_signature = "(limits, *, store=None, name=None, namespace=None, config=None, \
+        skip_unknown=False, on_drop='keep', lease_ttl=None, waiters_max=None, version=1, without=(), on_unavailable='block', \
+        local_share=50, store_timeout=5.0, connect_within=None, observer=None, clock=None)")]
     fn new(
         py: Python<'_>,
         limits: &Bound<'_, PyAny>,
-        config: Option<&Bound<'_, PyDict>>,
-        skip_unknown: bool,
-        on_drop: &str,
-        lease_ttl: Option<&Bound<'_, PyAny>>,
-        waiters_max: Option<usize>,
+        settings: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<PyLimitSet> {
-        let mut builder = LimitSet::builder().limits(limits_of(limits)?);
-        if skip_unknown {
-            builder = builder.skip_unknown();
-        }
-        builder = builder.on_drop(match on_drop {
-            "keep" => OnDrop::Keep,
-            "refund" => OnDrop::Refund,
-            other => {
-                return Err(invalid(py, format!("on_drop is {other:?}, but must be \"keep\" or \"refund\"")));
-            }
-        });
-        if let Some(ttl) = lease_ttl {
-            builder = builder.lease_ttl(span("lease_ttl", ttl)?);
-        }
-        if let Some(most) = waiters_max {
-            builder = builder.waiters_max(most);
-        }
-        let set = builder.build().or_raise(py)?;
-        let config = match config {
-            Some(config) => config.copy()?,
-            None => PyDict::new(py),
+        let settings = SetSettings::of(limits, settings)?;
+        let store = match &settings.address {
+            Some(address) => Some(block_on(py, address.clone().open(), FirstPoll::Detached)?.or_raise(py)?),
+            None => None,
         };
-        Ok(PyLimitSet { limits: set.limits(), set, config: config.unbind(), is_plain: true })
+        PyLimitSet::of_settings(py, settings, store)
+    }
+
+    /// Makes a set in an event loop, which goes on while the store is opened: `limits = await tg.LimitSet.open_async([...],
+    /// store="redis://localhost", name="openai/blue")`.
+    #[staticmethod]
+    #[pyo3(signature = (limits, **settings), text_signature = "(limits, *, store=None, **settings)")]
+    fn open_async(limits: &Bound<'_, PyAny>, settings: Option<&Bound<'_, PyDict>>) -> PyResult<Pending> {
+        let settings = SetSettings::of(limits, settings)?;
+        let begin = move |py: Python<'_>| {
+            let Some(address) = settings.address.clone() else {
+                let set = PyLimitSet::of_settings(py, settings, None)?;
+                return Ok(Begun::Ended(Py::new(py, set)?.into_any()));
+            };
+            let opened = operation(address.open(), |py, opened| {
+                Py::new(py, PyLimitSet::of_settings(py, settings, Some(opened.or_raise(py)?))?)
+            });
+            Ok(Begun::UnderWay(opened, FirstPoll::Detached))
+        };
+        Ok(Pending::new("LimitSet.open_async", Box::new(begin)))
     }
 
     /// Takes the demand, and waits its turn for it: until `timeout` (seconds or a `timedelta`) if there is one. Returns a `Lease`.
@@ -373,12 +455,18 @@ impl PyLimitSet {
     ) -> PyResult<Py<PyAny>> {
         let (py, this) = (slf.py(), slf.get());
         let demand = owned_demand(py, demand, named, &this.limits)?;
-        let set = this.set.clone();
-        let ready = async move { (set.ready(&demand).await, set.clock().now()) };
-        let ready = operation(ready, |py, (ready, now)| {
-            Ok(ready.or_raise(py)?.wait(now).map(|wait| wait.as_secs_f64()))
-        });
-        this.run(py, ready)
+        this.run(py, ready_after(slf, demand))
+    }
+
+    /// As `ready_after`, in an event loop.
+    #[pyo3(signature = (demand=None, /, **named))]
+    fn ready_after_async(
+        slf: &Bound<'_, Self>,
+        demand: Option<&Bound<'_, PyAny>>,
+        named: Option<&Bound<'_, PyDict>>,
+    ) -> PyResult<Pending> {
+        let demand = owned_demand(slf.py(), demand, named, &slf.get().limits)?;
+        Ok(PyLimitSet::later(slf, "LimitSet.ready_after_async", move |slf| Ok(ready_after(slf, demand))))
     }
 
     /// Returns the status of every limit, the number of waiters and the cooldown. Changes nothing.
@@ -392,41 +480,46 @@ impl PyLimitSet {
     }
 
     /// Puts another limit in force in place of the one of the same name, at once, for all callers. What was used is carried over.
-    fn replace(slf: &Bound<'_, Self>, limit: &Bound<'_, PyLimit>) -> PyResult<()> {
-        let (set, limit) = (slf.get().set.clone(), limit.get().0.clone());
-        let replaced = async move { set.replace(limit).await };
-        slf.get().run(slf.py(), operation(replaced, |py, replaced| replaced.or_raise(py))).map(drop)
+    fn replace(slf: &Bound<'_, Self>, limit: &Bound<'_, PyAny>) -> PyResult<()> {
+        slf.get().run(slf.py(), replace(slf, &limit_of(limit)?)).map(drop)
+    }
+
+    /// As `replace`, in an event loop.
+    fn replace_async(slf: &Bound<'_, Self>, limit: &Bound<'_, PyAny>) -> PyResult<Pending> {
+        let limit = limit_of(limit)?;
+        Ok(PyLimitSet::later(slf, "LimitSet.replace_async", move |slf| Ok(replace(slf, &limit))))
     }
 
     /// Removes a limit, at once, for all callers: it denies nothing any more.
     fn remove(slf: &Bound<'_, Self>, name: &Bound<'_, PyString>) -> PyResult<()> {
-        let (set, name) = (slf.get().set.clone(), text("name", name)?.to_owned());
-        let removed = async move { set.remove(&name).await };
-        slf.get().run(slf.py(), operation(removed, |py, removed| removed.or_raise(py))).map(drop)
+        slf.get().run(slf.py(), remove(slf, text("name", name)?)).map(drop)
+    }
+
+    /// As `remove`, in an event loop.
+    fn remove_async(slf: &Bound<'_, Self>, name: &Bound<'_, PyString>) -> PyResult<Pending> {
+        let name = text("name", name)?.to_owned();
+        Ok(PyLimitSet::later(slf, "LimitSet.remove_async", move |slf| Ok(remove(slf, &name))))
     }
 
     /// Admits no caller for so many seconds: the provider said "not now". Extends a cooldown, never shortens one.
     fn cool_down(slf: &Bound<'_, Self>, duration: &Bound<'_, PyAny>) -> PyResult<()> {
-        let (set, duration) = (slf.get().set.clone(), span("duration", duration)?);
-        let cooled = async move { set.cool_down(duration).await };
-        slf.get().run(slf.py(), operation(cooled, |py, cooled| cooled.or_raise(py))).map(drop)
+        slf.get().run(slf.py(), cool_down(slf, span("duration", duration)?)).map(drop)
     }
 
     /// As `cool_down`, in an event loop.
     fn cool_down_async(slf: &Bound<'_, Self>, duration: &Bound<'_, PyAny>) -> PyResult<Pending> {
         let duration = span("duration", duration)?;
-        Ok(PyLimitSet::later(slf, "LimitSet.cool_down_async", move |slf| {
-            let set = slf.get().set.clone();
-            let cooled = async move { set.cool_down(duration).await };
-            Ok(operation(cooled, |py, cooled| cooled.or_raise(py)))
-        }))
+        Ok(PyLimitSet::later(slf, "LimitSet.cool_down_async", move |slf| Ok(cool_down(slf, duration))))
     }
 
     /// Ends a cooldown before its time.
     fn end_cool_down(slf: &Bound<'_, Self>) -> PyResult<()> {
-        let set = slf.get().set.clone();
-        let ended = async move { set.end_cool_down().await };
-        slf.get().run(slf.py(), operation(ended, |py, ended| ended.or_raise(py))).map(drop)
+        slf.get().run(slf.py(), end_cool_down(slf)).map(drop)
+    }
+
+    /// As `end_cool_down`, in an event loop.
+    fn end_cool_down_async(slf: &Bound<'_, Self>) -> Pending {
+        PyLimitSet::later(slf, "LimitSet.end_cool_down_async", |slf| Ok(end_cool_down(slf)))
     }
 
     /// The limits in force.
@@ -445,6 +538,12 @@ impl PyLimitSet {
     #[getter]
     fn name(&self) -> Option<&str> {
         self.set.name()
+    }
+
+    /// The URL of its store, without a password; `None` for a set in this process.
+    #[getter]
+    fn store(&self) -> Option<String> {
+        self.stored.as_ref().map(|place| place.address.redacted())
     }
 
     /// Who shares it: "process", "host" or "fleet".
@@ -476,13 +575,52 @@ impl PyLimitSet {
         format!("<LimitSet{name} [{}]>", limits.join("; "))
     }
 
-    fn __reduce__(&self) -> PyResult<()> {
-        let text = "a set in the memory of this process cannot be pickled, because the copy would limit apart from it; give the set a \
-                    store that the processes share: LimitSet(..., store=\"shm:\")";
-        Err(PyTypeError::new_err(text))
+    /// A set in a store is pickled by what opens it: its URL, with the password if there is one, and its settings. Observers stay
+    /// behind.
+    fn __reduce__<'py>(
+        &self,
+        py: Python<'py>,
+    ) -> PyResult<(Bound<'py, PyAny>, (String, Bound<'py, PyDict>))> {
+        let Some(place) = self.stored.as_ref().filter(|place| !place.address.is_memory()) else {
+            let text = "a set in the memory of this process cannot be pickled, because the copy would limit apart from it; give the \
+                        set a store that the processes share: LimitSet(..., store=\"shm:\")";
+            return Err(PyTypeError::new_err(text));
+        };
+        let settings = place.given.bind(py).copy()?;
+        settings.set_item("store", place.address.with_password())?;
+        settings.set_item("config", self.config.bind(py))?;
+        Ok((py.get_type::<PyLimitSet>().getattr("_restore")?, (self.limits.to_text(), settings)))
+    }
+
+    /// Opens a set that was pickled.
+    #[staticmethod]
+    fn _restore(py: Python<'_>, limits: &str, settings: &Bound<'_, PyDict>) -> PyResult<PyLimitSet> {
+        let limits = Limits::from_text(limits, &|calendar| calendar::parse(calendar).ok());
+        let limits = limits.map_err(|error| invalid(py, error.to_string()))?;
+        PyLimitSet::new(py, tuple_of(py, &limits)?.as_any(), Some(settings))
+    }
+
+    /// A copy is the same set.
+    fn __copy__<'py>(slf: &Bound<'py, Self>) -> Bound<'py, Self> {
+        slf.clone()
+    }
+
+    fn __deepcopy__<'py>(slf: &Bound<'py, Self>, memo: &Bound<'py, PyAny>) -> Bound<'py, Self> {
+        let _ = memo;
+        slf.clone()
     }
 
     fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
-        visit.call(&self.config)
+        visit.call(&self.config)?;
+        if let Some(place) = &self.stored {
+            visit.call(&place.given)?;
+        }
+        self.observer.as_ref().map_or(Ok(()), |observer| observer.traverse(&visit))
+    }
+
+    fn __clear__(&self) {
+        if let Some(observer) = &self.observer {
+            observer.clear();
+        }
     }
 }

@@ -16,6 +16,7 @@ use super::pending::Pending;
 use super::wake_fd::{WakeFd, WakeReason};
 use super::{Finish, PendingOp};
 use crate::lease::give_back;
+use crate::observing::deliver;
 
 /// How often a thread that watches a descriptor looks whether its loop is still there.
 const WATCH_CHECK: Duration = Duration::from_secs(1);
@@ -166,7 +167,9 @@ impl LoopWaits {
 impl LoopWaits {
     fn poll(&self, py: Python<'_>, id: u64, mut entry: LoopWait) -> PyResult<()> {
         let waker = Waker::from(Arc::new(ReadyWaker { id, ready: self.ready.clone() }));
-        match entry.operation.as_mut().poll(&mut Context::from_waker(&waker)) {
+        let polled = entry.operation.as_mut().poll(&mut Context::from_waker(&waker));
+        deliver(py);
+        match polled {
             Poll::Ready(finish) => resolve(py, finish, entry.future.bind(py)),
             Poll::Pending => {
                 self.waiting.lock().insert(id, entry);

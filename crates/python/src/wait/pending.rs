@@ -11,6 +11,7 @@ use tollgate_store::Mutex;
 use super::thread::already_awaited;
 use super::{FirstPoll, PendingOp};
 use crate::hooks::awaiting;
+use crate::observing::deliver;
 use crate::warning::warn_from_drop;
 
 /// Begins an operation, when it is first awaited.
@@ -157,6 +158,7 @@ impl Pending {
         };
         let mut poll = || operation.as_mut().poll(&mut Context::from_waker(Waker::noop()));
         let polled = if first == FirstPoll::Detached { py.detach(poll) } else { poll() };
+        deliver(py);
         match polled {
             Poll::Ready(finish) => {
                 let value = finish(py)?;

@@ -16,6 +16,7 @@ use super::wake_fd::{WakeFd, WakeReason};
 use super::{Finish, FirstPoll, PendingOp};
 use crate::error::would_block_loop;
 use crate::hooks::awaiting;
+use crate::observing::deliver;
 
 /// How long the main thread sleeps at most before it looks for signals by itself: one that arrives just before the sleep begins does
 /// not end it.
@@ -58,6 +59,16 @@ pub(crate) fn run(py: Python<'_>, operation: PendingOp, first: FirstPoll) -> PyR
 ///
 /// What a signal handler raises, and `WouldBlockLoop`; see [`run`]. The future is dropped then.
 pub(crate) fn block_on<T: Send>(
+    py: Python<'_>,
+    future: impl Future<Output = T> + Send,
+    first: FirstPoll,
+) -> PyResult<T> {
+    let output = wait_for(py, future, first);
+    deliver(py);
+    output
+}
+
+fn wait_for<T: Send>(
     py: Python<'_>,
     future: impl Future<Output = T> + Send,
     first: FirstPoll,
