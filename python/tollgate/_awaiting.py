@@ -42,7 +42,7 @@ def _in_trio() -> bool:
     return trio is not None and trio.lowlevel.in_trio_run()
 
 
-def drive(pending: Pending) -> Generator[Any, Any, Any]:
+def drive(pending: Pending[Any]) -> Generator[Any, Any, Any]:
     """Begin an operation, and wait for it in the event loop that runs."""
     value = pending._begin()
     if value is not pending:
@@ -79,7 +79,7 @@ def _waits_of(loop: asyncio.AbstractEventLoop) -> LoopWaits:
     return waits
 
 
-async def _wait_in_trio(pending: Pending) -> Any:
+async def _wait_in_trio(pending: Pending[Any]) -> Any:
     import trio
 
     waits = LoopWaits()

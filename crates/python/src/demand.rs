@@ -10,6 +10,15 @@ use crate::amount::{amount, integer, shown};
 use crate::error::invalid_demand;
 
 /// A demand with amounts that were checked, to be used again and again: `set.demand(rpm=1, tpm=1500)`.
+///
+/// ```python
+/// import tollgate as tg
+///
+/// limits = tg.LimitSet([tg.per_minute("rpm", 500), tg.per_minute("tpm", 200_000)])
+/// demand = limits.demand(rpm=1, tpm=1_500)
+/// limits.acquire(demand).commit()
+/// assert demand.as_dict() == {"rpm": 1, "tpm": 1_500}
+/// ```
 #[pyclass(frozen, name = "Demand", module = "tollgate")]
 pub(crate) struct PyDemand(pub(crate) Demand);
 
@@ -81,7 +90,43 @@ impl UnitLookup for Limits {
     }
 }
 
+/// No units: the limits are stored, so that amounts are whole numbers.
+pub(crate) struct NoUnits;
+
+impl UnitLookup for NoUnits {
+    fn unit_of(&self, _name: &str) -> Option<Unit> {
+        None
+    }
+}
+
+/// The names and amounts of one call as plain texts and numbers, which other threads may read.
+pub(crate) struct PlainAmounts<'a>(SmallVec<[(&'a str, u64); FEW]>);
+
+impl AsDemand for PlainAmounts<'_> {
+    fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    #[inline]
+    fn part(&self, index: usize) -> (HashedName<'_>, u64) {
+        let (name, amount) = self.0[index];
+        (HashedName::new(name), amount)
+    }
+
+    fn bad_amount(&self) -> Option<(&str, BadAmount)> {
+        None
+    }
+}
+
 impl<'py> NamedAmounts<'py> {
+    /// Returns them as plain texts and numbers.
+    pub(crate) fn plain(&self) -> PlainAmounts<'_> {
+        // Checked when it was collected.
+        PlainAmounts(
+            self.0.iter().map(|(name, amount)| (name.to_str().unwrap_or_default(), *amount)).collect(),
+        )
+    }
+
     /// Collects the names and amounts of a dict, or any mapping, and of keywords.
     ///
     /// # Errors

@@ -10,6 +10,15 @@ use crate::error::denied;
 use crate::status::PyStatus;
 
 /// A demand that was denied: false where a lease is true. Nothing was taken.
+///
+/// ```python
+/// import tollgate as tg
+///
+/// limits = tg.LimitSet([tg.per_hour("jobs", 1)])
+/// limits.acquire(jobs=1).commit()
+/// denial = limits.try_acquire(jobs=1)
+/// assert not denial and denial.limited_by.name == "jobs" and denial.retry_after > 3_500
+/// ```
 #[pyclass(frozen, name = "Denial", module = "tollgate")]
 pub(crate) struct PyDenial {
     source: DenialSource,

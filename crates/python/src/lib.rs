@@ -5,17 +5,25 @@
 //! future and are notified by an eventfd, so that a waiter costs no thread, and a release needs no GIL.
 
 mod amount;
+mod batch;
+mod catalog;
 mod clock;
+mod command;
 mod concurry;
 mod demand;
 mod denial;
+mod either_lease;
 mod error;
 mod hooks;
+mod input;
 mod lease;
 mod limit;
+mod limiter;
 mod logging;
 mod observing;
+mod pairs;
 mod pool;
+mod provider;
 mod set;
 mod set_settings;
 mod status;
@@ -29,7 +37,13 @@ use pyo3::prelude::*;
 #[pyo3(name = "_core")]
 mod core_module {
     #[pymodule_export]
+    use crate::batch::{BatchCall, BatchRun};
+    #[pymodule_export]
+    use crate::catalog::{PyCatalog, PyNamespaces};
+    #[pymodule_export]
     use crate::clock::PyManualClock;
+    #[pymodule_export]
+    use crate::command::_run_command;
     #[pymodule_export]
     use crate::concurry::{PyAcquisition, PySetAcquisition, PySharedLimits};
     #[pymodule_export]
@@ -46,9 +60,15 @@ mod core_module {
         resource, sliding_window,
     };
     #[pymodule_export]
+    use crate::limiter::PyLimiter;
+    #[pymodule_export]
     use crate::observing::PyEvent;
     #[pymodule_export]
     use crate::pool::PyLimitPool;
+    #[pymodule_export]
+    use crate::provider::{
+        PyEstimate, PyEstimator, PyHint, PyLimitReading, PyTokens, ReplyReader, estimate_tokens, read_reply,
+    };
     #[pymodule_export]
     use crate::set::PyLimitSet;
     #[pymodule_export]

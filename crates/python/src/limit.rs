@@ -13,10 +13,26 @@ use crate::amount::{amount, shown, span, text};
 use crate::error::{OrRaise, invalid};
 
 /// One rule with a name: how much, how fast, of what kind. Made by `per_minute` and its like; a limit that exists is valid.
+///
+/// ```python
+/// import tollgate as tg
+///
+/// limit = tg.per_minute("rpm", 500, burst=50)
+/// assert (limit.name, limit.kind, limit.capacity, limit.period) == ("rpm", "rate", 50, 60.0)
+/// ```
 #[pyclass(frozen, name = "Limit", module = "tollgate")]
 pub(crate) struct PyLimit(pub(crate) Limit);
 
 /// The unit of a limit whose amounts are written as decimal numbers, such as money. Amounts are counted in `10**-decimals`.
+///
+/// ```python
+/// import tollgate as tg
+///
+/// usd = tg.Unit("USD", 6)
+/// budget = tg.LimitSet([tg.per_day("spend", "5.00", unit=usd)])
+/// budget.acquire(spend="0.0125").commit()
+/// assert usd.show(4_987_500) == "4.9875 USD"
+/// ```
 #[pyclass(frozen, name = "Unit", module = "tollgate", eq, hash)]
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub(crate) struct PyUnit(pub(crate) Unit);
@@ -245,16 +261,46 @@ macro_rules! rates {
 
 rates! {
     /// Limits to `amount` a second, as a token bucket unless `algorithm` says otherwise.
+    ///
+    /// ```python
+    /// import tollgate as tg
+    ///
+    /// assert tg.per_second("calls", 50).amount == 50
+    /// ```
     per_second;
     /// Limits to `amount` a minute, as a token bucket unless `algorithm` says otherwise.
+    ///
+    /// ```python
+    /// import tollgate as tg
+    ///
+    /// assert tg.per_minute("calls", 50).amount == 50
+    /// ```
     per_minute;
     /// Limits to `amount` an hour, as a token bucket unless `algorithm` says otherwise.
+    ///
+    /// ```python
+    /// import tollgate as tg
+    ///
+    /// assert tg.per_hour("calls", 50).amount == 50
+    /// ```
     per_hour;
     /// Limits to `amount` a day, as a token bucket unless `algorithm` says otherwise.
+    ///
+    /// ```python
+    /// import tollgate as tg
+    ///
+    /// assert tg.per_day("calls", 50).amount == 50
+    /// ```
     per_day;
 }
 
 /// Limits to `amount` in each `period` (seconds or a `timedelta`), as a token bucket unless `algorithm` says otherwise.
+///
+/// ```python
+/// import tollgate as tg
+///
+/// assert tg.rate("calls", 5, period=0.5, burst=10).capacity == 10
+/// ```
 #[pyfunction]
 #[pyo3(signature = (name, amount, period, *, burst=None, algorithm=None, unit=None, soft=None, shadow=false))]
 #[allow(clippy::too_many_arguments, reason = "they are keywords in Python")]
@@ -275,6 +321,12 @@ pub(crate) fn rate(
 }
 
 /// Limits to `amount` in each window of `period`; windows begin at multiples of the period since the epoch.
+///
+/// ```python
+/// import tollgate as tg
+///
+/// assert tg.fixed_window("calls", 50, period=3_600).algorithm == "fixed_window"
+/// ```
 #[pyfunction]
 #[pyo3(signature = (name, amount, period, *, unit=None, soft=None, shadow=false))]
 pub(crate) fn fixed_window(
@@ -293,6 +345,12 @@ pub(crate) fn fixed_window(
 
 /// Limits to `amount` in every window of `period`, wherever it begins. Calls within one step of `resolution` count as of the last of
 /// them; by default a step is a thousandth of the window.
+///
+/// ```python
+/// import tollgate as tg
+///
+/// assert tg.sliding_window("calls", 50, period=60, resolution=1).algorithm == "sliding_window"
+/// ```
 #[pyfunction]
 #[pyo3(signature = (name, amount, period, *, resolution=None, unit=None, soft=None, shadow=false))]
 #[allow(clippy::too_many_arguments, reason = "they are keywords in Python")]
@@ -315,6 +373,14 @@ pub(crate) fn sliding_window(
 }
 
 /// Limits to `amount` calls in each `period`. Every demand takes 1 of it unless it names another amount.
+///
+/// ```python
+/// import tollgate as tg
+///
+/// limits = tg.LimitSet([tg.calls(10, period=60, name="calls")])
+/// limits.acquire().commit()
+/// assert limits.peek()["calls"].available >= 9
+/// ```
 #[pyfunction]
 #[pyo3(signature = (amount, period, *, name=None, burst=None, algorithm=None, soft=None, shadow=false))]
 #[allow(clippy::too_many_arguments, reason = "they are keywords in Python")]
@@ -336,6 +402,15 @@ pub(crate) fn calls(
 }
 
 /// Limits to `capacity` at once. Every demand takes 1 of it unless it names another amount, and the lease gives it back at its end.
+///
+/// ```python
+/// import tollgate as tg
+///
+/// limits = tg.LimitSet([tg.resource("connections", 16)])
+/// with limits.acquire():
+///     assert limits.peek()["connections"].available == 15
+/// assert limits.peek()["connections"].available == 16
+/// ```
 #[pyfunction]
 #[pyo3(signature = (name, capacity, *, soft=None, shadow=false))]
 pub(crate) fn resource(
@@ -350,6 +425,14 @@ pub(crate) fn resource(
 }
 
 /// Limits to `amount` until it is full again: at the times of a `cron` expression in the zone `tz`, or so long `after` its first use.
+///
+/// ```python
+/// import tollgate as tg
+///
+/// daily = tg.quota("tokens", 1_000_000, cron="0 0 * * *", tz="Europe/Berlin")
+/// session = tg.quota("messages", 45, after=5 * 3_600)
+/// assert (daily.kind, session.capacity) == ("quota", 45)
+/// ```
 #[pyfunction]
 #[pyo3(signature = (name, amount, *, cron=None, tz="UTC", after=None, unit=None, soft=None, shadow=false))]
 #[allow(clippy::too_many_arguments, reason = "they are keywords in Python")]

@@ -10,7 +10,7 @@ use pyo3::{PyTraverseError, PyVisit};
 use tollgate::{AsDemand, Attempt, Demand, Lease, Limit, LimitSet, Limits, Priority, Reach, calendar};
 
 use crate::amount::{seconds, shown, span, text};
-use crate::demand::{NamedAmounts, PyDemand, owned_demand};
+use crate::demand::{NamedAmounts, PyDemand, UnitLookup, owned_demand};
 use crate::denial::PyDenial;
 use crate::error::{OrRaise, invalid};
 use crate::lease::PyLease;
@@ -208,28 +208,28 @@ fn attempted(py: Python<'_>, attempt: Attempt<Lease<'static>>, owner: Py<PyLimit
 }
 
 /// The demand of a call: prepared, or collected from a dict and keywords.
-enum CallDemand<'a, 'py> {
+pub(crate) enum CallDemand<'a, 'py> {
     Prepared(&'a Demand),
     Collected(NamedAmounts<'py>),
 }
 
 impl<'a, 'py> CallDemand<'a, 'py> {
     #[inline]
-    fn of(
+    pub(crate) fn of(
         py: Python<'py>,
         demand: Option<&'a Bound<'py, PyAny>>,
         named: Option<&Bound<'py, PyDict>>,
-        limits: &Limits,
+        units: &impl UnitLookup,
     ) -> PyResult<CallDemand<'a, 'py>> {
         if let (Some(demand), None) = (demand, named)
             && let Ok(prepared) = demand.cast_exact::<PyDemand>()
         {
             return Ok(CallDemand::Prepared(&prepared.get().0));
         }
-        Ok(CallDemand::Collected(NamedAmounts::collect(py, demand, named, limits)?))
+        Ok(CallDemand::Collected(NamedAmounts::collect(py, demand, named, units)?))
     }
 
-    fn to_owned(&self) -> Demand {
+    pub(crate) fn to_owned(&self) -> Demand {
         match self {
             CallDemand::Prepared(demand) => (*demand).clone(),
             CallDemand::Collected(demand) => Demand::copy_of(demand),
@@ -396,6 +396,19 @@ impl PyLimitSet {
         Ok(PyLimitSet::later(slf, "LimitSet.try_acquire_async", move |slf| {
             Ok(PyLimitSet::try_operation(slf, demand, priority))
         }))
+    }
+
+    /// Decorates a function, a coroutine function, a generator or a method: each call acquires first, and its lease is settled with
+    /// what `settle` returns for the result. The demand may be a function of the arguments. See `tollgate.limit`.
+    #[pyo3(signature = (demand=None, /, **options))]
+    fn limit<'py>(
+        slf: &Bound<'py, Self>,
+        demand: Option<Bound<'py, PyAny>>,
+        options: Option<&Bound<'py, PyDict>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        // Imported by the package; a decorator runs when a module is, not in a signal handler.
+        let limit = slf.py().import("tollgate._decorators")?.getattr("limit")?;
+        limit.call((slf, demand), options)
     }
 
     /// Checks a demand and keeps it for many calls: `d = limits.demand(rpm=1, tpm=1500)`, then `limits.acquire(d)`.

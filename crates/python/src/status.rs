@@ -9,6 +9,13 @@ use crate::limit::PyLimit;
 
 /// One limit at one instant, for a demand if there was one. Times are in seconds from that instant; `None` is unknown, because it
 /// depends on others that give back.
+///
+/// ```python
+/// import tollgate as tg
+///
+/// status = tg.LimitSet([tg.per_day("tokens", 1_000)]).peek()["tokens"]
+/// assert (status.name, status.available, status.exceeded) == ("tokens", 1_000, False)
+/// ```
 #[pyclass(frozen, name = "Status", module = "tollgate", get_all)]
 pub(crate) struct PyStatus {
     limit: Py<PyLimit>,
@@ -123,6 +130,15 @@ impl PyStatus {
 }
 
 /// A set at one instant: `status["tpm"].available`.
+///
+/// ```python
+/// import tollgate as tg
+///
+/// limits = tg.LimitSet([tg.resource("slots", 2)])
+/// with limits.acquire():
+///     status = limits.peek()
+/// assert (status["slots"].available, status.waiting, status.cooling_for) == (1, 0, None)
+/// ```
 #[pyclass(frozen, name = "SetStatus", module = "tollgate", get_all)]
 pub(crate) struct PySetStatus {
     /// Each limit, in the order of the set.

@@ -27,6 +27,21 @@ pub(crate) enum Begun {
 
 /// An operation that begins when it is awaited. It can be awaited once: `await x`, or `async with x as lease` if it makes a lease. It
 /// is a coroutine to `asyncio.create_task` and its like.
+///
+/// ```python
+/// import asyncio
+/// import tollgate as tg
+///
+/// async def main():
+///     limits = tg.LimitSet([tg.resource("slots", 1)])
+///     lease = await limits.acquire_async()
+///     waiting = asyncio.create_task(limits.acquire_async())
+///     await asyncio.sleep(0)
+///     lease.commit()
+///     (await waiting).commit()
+///
+/// asyncio.run(main())
+/// ```
 #[pyclass(frozen, name = "Pending", module = "tollgate", weakref)]
 pub(crate) struct Pending {
     name: &'static str,
@@ -57,6 +72,11 @@ impl Pending {
             lease: None,
         };
         Pending { name, state: Mutex::new(state) }
+    }
+
+    /// Returns an awaitable of an operation that was not polled yet.
+    pub(crate) fn of(name: &'static str, operation: PendingOp, first: FirstPoll) -> Pending {
+        Pending::new(name, Box::new(move |_| Ok(Begun::UnderWay(operation, first))))
     }
 
     /// Takes the operation, to be polled by an event loop.

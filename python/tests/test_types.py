@@ -1,0 +1,45 @@
+"""The stubs: what they say is what the package has, and what users write passes type checkers."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import tollgate
+
+SAMPLES = [str(path) for path in sorted((Path(__file__).parent / "samples").glob("*.py"))]
+
+#: Where the package is: a folder of sources, or an environment that it is installed in.
+ROOT = Path(tollgate.__file__).parent.parent
+
+
+def check(folder: Path, *words: str) -> None:
+    environment = {**os.environ}
+    if ROOT.name != "site-packages":
+        environment |= {"MYPYPATH": str(ROOT), "PYTHONPATH": str(ROOT)}
+    done = subprocess.run([sys.executable, "-m", *words], capture_output=True, text=True, timeout=600, cwd=folder, env=environment)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_p55_the_stubs_are_those_of_the_module(tmp_path):
+    check(tmp_path, "mypy.stubtest", "tollgate", "--concise")
+
+
+def test_p55_the_package_and_the_samples_pass_mypy_strict(tmp_path):
+    check(tmp_path, "mypy", "--strict", "--package", "tollgate")
+    check(tmp_path, "mypy", "--strict", *SAMPLES)
+
+
+def test_p55_a_wrong_use_does_not_pass_mypy(tmp_path):
+    (tmp_path / "wrong.py").write_text("import tollgate as tg\ntg.per_minute('rpm')\ntg.LimitSet([]).acquire(rpm=1, timeout='soon')\n")
+    with pytest.raises(AssertionError, match="Found 2 errors"):
+        check(tmp_path, "mypy", "--strict", "wrong.py")
+
+
+def test_p55_the_package_and_the_samples_pass_pyright(tmp_path):
+    pytest.importorskip("pyright")
+    check(tmp_path, "pyright", "--pythonpath", sys.executable, str(ROOT / "tollgate"), *SAMPLES)
