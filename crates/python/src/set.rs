@@ -37,7 +37,7 @@ use crate::wait_for::{WaitFor, priority_of};
 /// shared = tg.LimitSet([tg.per_minute("rpm", 500)], store="file:limits.db", name="openai/blue")
 /// ```
 ///
-/// Stores are `shm:NAME` (memory that the processes of a host share), `file:PATH`, `redis://HOST` and `dynamodb:TABLE`. A process has
+/// Stores are `shm:NAME` (memory that the processes of a host share), `file:PATH` or a `pathlib.Path`, `redis://HOST` and `dynamodb:TABLE`. A process has
 /// one handle for each URL and its settings. `shm:` alone is anonymous memory of this process and of those that it hands the set to;
 /// it ends with this process. A set in a store can be pickled; its URL is in the pickle, with the password if there is one.
 ///
@@ -439,7 +439,8 @@ impl PyLimitSet {
         PyLimitSet::later(slf, "LimitSet.peek_async", PyLimitSet::peek_operation)
     }
 
-    /// Puts another limit in force in place of the one of the same name, at once, for all callers. What was used is carried over.
+    /// Puts another limit in force in place of the one of the same name, at once, for all callers. What was used is carried over:
+    /// `limits.replace(tg.per_minute("rpm", 300))`.
     fn replace(slf: &Bound<'_, Self>, limit: &Bound<'_, PyAny>) -> PyResult<()> {
         slf.get().run(slf.py(), replace(slf, &limit_of(limit)?)).map(drop)
     }
@@ -450,7 +451,7 @@ impl PyLimitSet {
         Ok(PyLimitSet::later(slf, "LimitSet.replace_async", move |slf| Ok(replace(slf, &limit))))
     }
 
-    /// Removes a limit, at once, for all callers: it denies nothing any more.
+    /// Removes a limit, at once, for all callers: it denies nothing any more: `limits.remove("rpm")`.
     fn remove(slf: &Bound<'_, Self>, name: &Bound<'_, PyString>) -> PyResult<()> {
         slf.get().run(slf.py(), remove(slf, text("name", name)?)).map(drop)
     }
@@ -461,7 +462,8 @@ impl PyLimitSet {
         Ok(PyLimitSet::later(slf, "LimitSet.remove_async", move |slf| Ok(remove(slf, &name))))
     }
 
-    /// Admits no caller for so many seconds: the provider said "not now". Extends a cooldown, never shortens one.
+    /// Admits no caller for so many seconds: the provider said "not now". Extends a cooldown, never shortens one:
+    /// `limits.cool_down(30)`.
     fn cool_down(slf: &Bound<'_, Self>, duration: &Bound<'_, PyAny>) -> PyResult<()> {
         slf.get().run(slf.py(), cool_down(slf, span("duration", duration)?)).map(drop)
     }
@@ -472,7 +474,7 @@ impl PyLimitSet {
         Ok(PyLimitSet::later(slf, "LimitSet.cool_down_async", move |slf| Ok(cool_down(slf, duration))))
     }
 
-    /// Ends a cooldown before its time.
+    /// Ends a cooldown before its time: `limits.end_cool_down()`.
     fn end_cool_down(slf: &Bound<'_, Self>) -> PyResult<()> {
         slf.get().run(slf.py(), end_cool_down(slf)).map(drop)
     }

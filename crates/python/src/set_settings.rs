@@ -113,7 +113,10 @@ impl Reader {
         let builder = std::mem::take(&mut self.builder);
         self.builder = match key {
             "store" => {
-                self.url = Some(text_of(key, value)?);
+                self.url = Some(match value.getattr_opt("__fspath__")? {
+                    Some(path) => format!("file:{}", text_of(key, &path.call0()?)?),
+                    None => text_of(key, value)?,
+                });
                 builder
             }
             "name" => {
