@@ -235,7 +235,7 @@ def test_p37_processes_share_a_set_and_no_child_that_ends_takes_it_along(run_scr
 @pytest.mark.parametrize("method", METHODS)
 def test_p37_a_child_that_opens_the_store_after_the_end_of_the_main_module_finds_it(run_script, method):
     program = """
-        import multiprocessing, sys, time
+        import multiprocessing, multiprocessing.util, sys
         import tollgate as tg
 
         def work(pickled, gate):
@@ -246,13 +246,12 @@ def test_p37_a_child_that_opens_the_store_after_the_end_of_the_main_module_finds
             print("joined", flush=True)
 
         def main():
-            import atexit, pickle
+            import pickle
             context = multiprocessing.get_context(sys.argv[1])
             limits = tg.LimitSet([tg.per_day("rpm", 1_000)], store="shm:")
             mine, theirs = context.Pipe()
             context.Process(target=work, args=(pickle.dumps(limits), theirs)).start()
-            atexit.register(lambda: None)
-            # Sent when the handlers of atexit have begun.
+            # Sent when the handlers of atexit that came later have run.
             multiprocessing.util.Finalize(None, mine.send, args=(1,), exitpriority=10)
     """
     assert run_script(program, method) == "joined"

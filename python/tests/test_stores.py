@@ -484,6 +484,13 @@ def test_no_setting_at_all_is_the_usual_one():
     tg.LimitSet(limits(), **none).acquire(rpm=1).commit()
 
 
+def test_a_path_is_a_file(tmp_path):
+    made = tg.LimitSet(limits(), store=tmp_path / "limits.db", name="a")
+    assert made.store == f"file:{tmp_path}/limits.db" == pickle.loads(pickle.dumps(made)).store
+    with pytest.raises(tg.StoreRefused, match="folder"):
+        tg.LimitSet(limits(), store=tmp_path, name="a")
+
+
 def test_a_set_in_a_store_needs_a_name(tmp_path):
     with pytest.raises(tg.InvalidValue, match="name"):
         tg.LimitSet(limits(), store=f"file:{tmp_path}/limits.db")
