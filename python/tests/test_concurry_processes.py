@@ -205,11 +205,23 @@ def test_sets_are_made_and_awaited_in_an_event_loop(run_file) -> None:
         while left(limits) != (50.0, 1.0):
             await asyncio.sleep(0.01)
         print(left(limits))
+        for raised in (None, ZeroDivisionError()):
+            try:
+                async with await limits.async_acquire({"tokens": 5}):
+                    if raised:
+                        raise raised
+            except (RuntimeError, ZeroDivisionError) as error:
+                print(type(error).__name__, left(limits))
 
     if __name__ == "__main__":
         asyncio.run(main())
     """
-    assert run_file(program) == "10\n(50.0, 1.0)"
+    assert run_file(program).splitlines() == [
+        "10",
+        "(50.0, 1.0)",
+        "RuntimeError (45.0, 1.0)",
+        "ZeroDivisionError (40.0, 1.0)",
+    ]
 
 
 def test_the_shared_memory_is_removed_with_its_maker_and_no_child(run_file) -> None:

@@ -260,7 +260,7 @@ class MeteredReply:
         self._metering = metering
         self._call = call
         self._decoder = _Decoder(response.headers.get("content-encoding", ""))
-        self._reader = ReplyReader(response.status_code, list(response.headers.items()))
+        self._reader = ReplyReader(response.status_code, response.headers)
         self._has_ended = False
         self.lease = lease
 

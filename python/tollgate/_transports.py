@@ -119,7 +119,7 @@ class MeteredTransport:
             body = self._module.Response(response.status_code, headers=response.headers, content=body).content
         except self._module.DecodingError:
             body = b""
-        return read_reply(response.status_code, list(response.headers.items()), body)
+        return read_reply(response.status_code, response.headers, body)
 
     def _timeout_of(self, error: TimedOut, request: Any) -> Exception:
         timed_out: Exception = self._timed_out(error.denial, error.waited, request=request)

@@ -500,7 +500,14 @@ impl PyLease {
 
     fn __repr__(&self) -> String {
         match &*self.slot.lock() {
-            Some(lease) => format!("<Lease {lease:?}>"),
+            Some(lease) => {
+                let limits = self.set.get().names().iter();
+                let taken = limits.filter_map(|limit| {
+                    let amount = lease.reserved(limit.name())?;
+                    Some(format!("{}={amount}", limit.name()))
+                });
+                format!("<Lease {}>", taken.collect::<Vec<_>>().join(", "))
+            }
             None => "<Lease ended>".into(),
         }
     }

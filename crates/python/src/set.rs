@@ -31,7 +31,29 @@ use crate::wait::{FirstPoll, PendingOp, operation};
 /// limits = tg.LimitSet([tg.per_minute("rpm", 500), tg.resource("connections", 16)])
 /// with limits.acquire({"rpm": 1}, timeout=30) as lease:
 ///     ...  # call the API
+///
+/// # All processes that open the same store and name share the set.
+/// shared = tg.LimitSet([tg.per_minute("rpm", 500)], store="file:limits.db", name="openai/blue")
 /// ```
+///
+/// Stores are `shm:NAME` (memory that the processes of a host share), `file:PATH`, `redis://HOST` and `dynamodb:TABLE`. A process has
+/// one handle for each URL and its settings. `shm:` alone is anonymous memory of this process and of those that it hands the set to;
+/// it ends with this process. A set in a store can be pickled; its URL is in the pickle, with the password if there is one.
+///
+/// Settings, all by keyword:
+///
+/// - `store`, `name`, `namespace`: where it is. A set in a store must have a name.
+/// - `config`: a dict that its leases pass on, such as the region to call.
+/// - `skip_unknown`: skip names in demands that are no limits here, with one warning each. By default they are errors.
+/// - `on_drop`: what a lease that is dropped without an end gives back: its resources ("keep"), or all ("refund").
+/// - `lease_ttl`: after how many seconds without a heartbeat resources are taken from their holder.
+/// - `waiters_max`: how many callers may wait.
+/// - `version`, `without`: in a store the numbers of a later version stay in force; `without` names limits that it has removed.
+/// - `on_unavailable`, `local_share`: while the store does not answer, "block" raises `Unavailable`, "allow" admits, and "local" admits
+///   at a share of each limit, in percent, kept by this process alone.
+/// - `store_timeout`, `connect_within`: how long a call to the store may take, and opening it while no server accepts.
+/// - `observer`: a function of an `Event`, or an object with methods such as `on_denied(event)`. What it raises is logged.
+/// - `clock`: a `tollgate.testing.ManualClock`, for tests.
 #[pyclass(frozen, name = "LimitSet", module = "tollgate", weakref)]
 pub(crate) struct PyLimitSet {
     set: LimitSet,

@@ -14,6 +14,7 @@ import xml.etree.ElementTree as xml
 HERE = pathlib.Path(__file__).resolve().parent
 PYTHON = HERE.parent.parent
 VERSION = "0.13.2"
+SHA256 = "9692aad9ae806edc55613dcdcce19d5ca2f60512baa80e047e0b813d3cb951c2"
 
 FILES = (
     *(
@@ -73,11 +74,10 @@ def fetched(target: pathlib.Path) -> pathlib.Path:
     if suite.is_dir():
         return suite
     download = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--no-binary", ":all:"]
-    # Without its build requirements: nothing of it is built.
-    download += ["--no-build-isolation", "--dest", str(target), f"concurry=={VERSION}"]
-    subprocess.run(download, check=False)
+    subprocess.run([*download, "--dest", str(target), f"concurry=={VERSION}"], check=True)
     archive = target / f"concurry-{VERSION}.tar.gz"
-    print(f"{archive.name} sha256={hashlib.sha256(archive.read_bytes()).hexdigest()}")
+    if hashlib.sha256(archive.read_bytes()).hexdigest() != SHA256:
+        raise SystemExit(f"{archive} is not the distribution whose tests are counted here")
     partly = target / f"unpacked-{os.getpid()}"
     with tarfile.open(archive) as tar:
         tar.extractall(partly, filter="data")
@@ -100,6 +100,10 @@ def run(suite: pathlib.Path, target: pathlib.Path, modes: str, rest: list[str]) 
         "PYTHONPATH": os.pathsep.join(filter(None, path)),
         "RAY_ENABLE_UV_RUN_RUNTIME_ENV": "0",
     }
+    check = [sys.executable, "-c", "import concurry; print(concurry.LimitSet.__module__)"]
+    module = subprocess.run(check, cwd=suite, env=environment, check=True, capture_output=True, text=True).stdout
+    if not module.startswith("tollgate."):
+        raise SystemExit(f"the overlay is not applied: LimitSet is of {module}")
     done = subprocess.run([*command, *FILES, *rest], cwd=suite, env=environment, check=False)
     if not report.exists():
         raise SystemExit(f"pytest ended with {done.returncode} and without a report")

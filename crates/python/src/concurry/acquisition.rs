@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use pyo3::exceptions::{PyRuntimeError, PyTypeError};
+use pyo3::exceptions::{PyException, PyRuntimeError, PyTypeError};
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
@@ -13,7 +13,9 @@ use tollgate_store::Mutex;
 use super::held::{HeldParts, ReportSource, released};
 use super::limit_set::PySharedLimits;
 use super::requested::dict_of;
+use crate::error::OrRaise;
 use crate::wait::pending::{Begun, Pending};
+use crate::wait::{FirstPoll, operation};
 
 /// What a call has taken from a set, all limits together, until it is released.
 ///
@@ -94,20 +96,67 @@ impl PySetAcquisition {
         })
     }
 
-    /// Frees everything, and returns the keys that had to be reported and were not.
+    /// Frees everything, and then returns the error of what had to be reported and was not.
     #[inline]
-    fn end<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyList>>> {
+    fn end(&self, py: Python<'_>) -> PyResult<Option<PyErr>> {
         let set = self.limit_set.get();
         let missing = self.held.end(py, set.limits(), set.first_poll())?;
+        self.missing_error(py, missing)
+    }
+
+    #[inline]
+    fn missing_error(&self, py: Python<'_>, missing: u32) -> PyResult<Option<PyErr>> {
         if missing == 0 {
             return Ok(None);
         }
         let is_missing = |place: &usize| missing >> place & 1 == 1;
         let places = (0..self.held.parts.len()).filter(is_missing);
-        let keys = places.map(|place| set.limits()[self.held.parts[place].limit].key.bind(py));
-        let keys = PyList::new(py, keys)?;
+        let limits = self.limit_set.get().limits();
+        let keys = PyList::new(py, places.map(|place| limits[self.held.parts[place].limit].key.bind(py)))?;
         keys.sort()?;
-        Ok(Some(keys))
+        let keys = keys.repr()?;
+        let text =
+            format!("Not all limits in the LimitSet were updated. Missing: {}", keys.to_string_lossy());
+        Ok(Some(PyRuntimeError::new_err(text)))
+    }
+
+    /// Ends it at the end of a block in an event loop.
+    fn end_later(&self, py: Python<'_>, is_raised: bool) -> PyResult<Begun> {
+        let (set, none) = (self.limit_set.get(), py.None());
+        let first = set.first_poll();
+        if first == FirstPoll::Attached {
+            self.leave(py, is_raised)?;
+            return Ok(Begun::Ended(none));
+        }
+        let (reply, missing) = self.held.begin_end(py, set.limits(), first);
+        let error = if is_raised { None } else { self.missing_error(py, missing)? };
+        let ended = async move {
+            match reply {
+                Some(reply) => reply.await,
+                None => Ok(()),
+            }
+        };
+        let ended = operation(ended, move |py, ended| {
+            let ended = ended.or_raise(py);
+            match (is_raised, error) {
+                (true, _) => Ok(none),
+                (false, Some(error)) => Err(error),
+                (false, None) => ended.map(|()| none),
+            }
+        });
+        Ok(Begun::UnderWay(ended, first))
+    }
+
+    /// Ends it at the end of a block.
+    #[inline]
+    fn leave(&self, py: Python<'_>, is_raised: bool) -> PyResult<()> {
+        match (self.end(py), is_raised) {
+            (Ok(None), _) | (Ok(Some(_)), true) => Ok(()),
+            (Ok(Some(missing)), false) => Err(missing),
+            // The caller's exception counts, not that the store did not answer; but an interrupt does.
+            (Err(error), true) if error.is_instance_of::<PyException>(py) => Ok(()),
+            (Err(error), _) => Err(error),
+        }
     }
 }
 
@@ -157,17 +206,7 @@ impl PySetAcquisition {
 
     /// Ends it: resources are free, and what was not used is given back. Raises afterwards if the usage of a rate is missing.
     fn release(&self, py: Python<'_>) -> PyResult<()> {
-        match self.end(py)? {
-            None => Ok(()),
-            Some(missing) => {
-                let missing = missing.repr()?;
-                let text = format!(
-                    "Not all limits in the LimitSet were updated. Missing: {}",
-                    missing.to_string_lossy()
-                );
-                Err(PyRuntimeError::new_err(text))
-            }
-        }
+        self.leave(py, false)
     }
 
     /// Ends it, whatever was reported.
@@ -194,12 +233,7 @@ impl PySetAcquisition {
         _exc: Option<&Bound<'_, PyAny>>,
         _traceback: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<()> {
-        if exc_type.is_none() {
-            return self.release(py);
-        }
-        // The caller's exception counts, not what it had no chance to report.
-        let _ = self.end(py);
-        Ok(())
+        self.leave(py, exc_type.is_some())
     }
 
     fn __aenter__(slf: Bound<'_, Self>) -> Pending {
@@ -207,16 +241,16 @@ impl PySetAcquisition {
         Pending::new("LimitSetAcquisition.__aenter__", Box::new(move |_| Ok(Begun::Ended(this))))
     }
 
-    #[pyo3(signature = (exc_type, exc, traceback))]
+    #[pyo3(signature = (exc_type, _exc, _traceback))]
     fn __aexit__(
-        &self,
-        py: Python<'_>,
+        slf: &Bound<'_, Self>,
         exc_type: Option<&Bound<'_, PyType>>,
-        exc: Option<&Bound<'_, PyAny>>,
-        traceback: Option<&Bound<'_, PyAny>>,
-    ) -> PyResult<Pending> {
-        self.__exit__(py, exc_type, exc, traceback)?;
-        Ok(Pending::new("LimitSetAcquisition.__aexit__", Box::new(|py| Ok(Begun::Ended(py.None())))))
+        _exc: Option<&Bound<'_, PyAny>>,
+        _traceback: Option<&Bound<'_, PyAny>>,
+    ) -> Pending {
+        let (this, is_raised) = (slf.clone().unbind(), exc_type.is_some());
+        let begin = move |py: Python<'_>| this.get().end_later(py, is_raised);
+        Pending::new("LimitSetAcquisition.__aexit__", Box::new(begin))
     }
 
     fn __reduce__(&self) -> PyResult<()> {

@@ -115,18 +115,32 @@ impl HeldParts {
     /// The store did not answer. It has ended all the same.
     #[inline]
     pub(super) fn end(&self, py: Python<'_>, limits: &[BoundLimit], first: FirstPoll) -> PyResult<u32> {
+        let (reply, missing) = self.begin_end(py, limits, first);
+        if let Some(reply) = reply {
+            wait_for_end(py, reply, first)?;
+        }
+        Ok(missing)
+    }
+
+    /// As `end`, without waiting for the store.
+    #[inline]
+    pub(super) fn begin_end(
+        &self,
+        py: Python<'_>,
+        limits: &[BoundLimit],
+        first: FirstPoll,
+    ) -> (Option<EndReply>, u32) {
         let (lease, usage, reported) = {
             let mut state = self.state.lock();
             if std::mem::replace(&mut state.is_released, true) {
-                return Ok(0);
+                return (None, 0);
             }
             (state.lease.take(), self.usage(&state, limits), state.reported)
         };
-        let mut missing = 0;
+        let (mut ended, mut missing) = (None, 0);
         if let Some(lease) = lease {
             let end = move || if usage.0.is_empty() { lease.commit() } else { lease.settle(&usage) };
-            let reply = if first == FirstPoll::Detached { py.detach(end) } else { end() };
-            wait_for_end(py, reply, first)?;
+            ended = Some(if first == FirstPoll::Detached { py.detach(end) } else { end() });
             let must_report = |part: &TakenPart| match limits[part.limit].kind {
                 LimitKind::Rate => true,
                 LimitKind::Calls => part.requested.bind(py).gt(1).unwrap_or(false),
@@ -136,7 +150,7 @@ impl HeldParts {
                 missing |= u32::from(reported >> place & 1 == 0 && must_report(part)) << place;
             }
         }
-        Ok(missing)
+        (ended, missing)
     }
 
     /// Returns the counts that differ from what was taken.
@@ -179,11 +193,10 @@ impl HeldParts {
     }
 }
 
-fn wait_for_end(
-    py: Python<'_>,
-    reply: Reply<'static, Result<(), LeaseError>>,
-    first: FirstPoll,
-) -> PyResult<()> {
+/// The answer of a store to the end of a lease.
+pub(super) type EndReply = Reply<'static, Result<(), LeaseError>>;
+
+fn wait_for_end(py: Python<'_>, reply: EndReply, first: FirstPoll) -> PyResult<()> {
     block_on_in_loop(py, reply, first)?.or_raise(py)
 }
 

@@ -2,10 +2,14 @@
 
 use std::time::{Duration, SystemTime};
 
+use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 use tollgate::Clock;
 use tollgate_provider::{Class, FatalKind, Hint, LimitReading, LimitUnit, Response, Tokens, read};
+
+use crate::amount::{amount, shown};
+use crate::error::invalid;
 
 /// The tokens of one call, as the provider reported them.
 ///
@@ -35,8 +39,8 @@ impl From<Tokens> for PyTokens {
 impl PyTokens {
     /// The tokens of a request and of its reply.
     #[new]
-    fn new(input: u64, output: u64) -> PyTokens {
-        Tokens::new(input, output).into()
+    fn new(input: &Bound<'_, PyAny>, output: &Bound<'_, PyAny>) -> PyResult<PyTokens> {
+        Ok(Tokens::new(amount("input", input, None)?, amount("output", output, None)?).into())
     }
 
     fn __repr__(&self) -> String {
@@ -176,16 +180,45 @@ impl PyHint {
 /// assert (hint.kind, hint.retry_after) == ("throttled", 7.0)
 /// ```
 #[pyfunction]
-#[pyo3(signature = (status, headers, body=b"".to_vec()))]
+#[pyo3(signature = (status, headers, body=None))]
 pub(crate) fn read_reply(
     py: Python<'_>,
-    status: u16,
-    headers: Vec<(String, String)>,
-    body: Vec<u8>,
+    status: &Bound<'_, PyAny>,
+    headers: &Bound<'_, PyAny>,
+    body: Option<Vec<u8>>,
 ) -> PyResult<PyHint> {
+    let (status, headers, body) = (status_of(status)?, pairs_of(headers)?, body.unwrap_or_default());
     let now = wall_time();
     let hint = py.detach(|| hint_of(status, &headers, &body, now));
     PyHint::of(py, hint, now)
+}
+
+/// Reads the status of a reply.
+///
+/// # Errors
+///
+/// `InvalidValue` for what is no status.
+pub(super) fn status_of(status: &Bound<'_, PyAny>) -> PyResult<u16> {
+    status.extract().map_err(|_| {
+        invalid(status.py(), format!("status is {}, but must be a number such as 200", shown(status)))
+    })
+}
+
+/// Reads headers: a mapping, or pairs.
+///
+/// # Errors
+///
+/// `InvalidValue` for what is neither.
+pub(super) fn pairs_of(headers: &Bound<'_, PyAny>) -> PyResult<Vec<(String, String)>> {
+    let pairs = || {
+        let items = intern!(headers.py(), "items");
+        let pairs = if headers.hasattr(items)? { &headers.call_method0(items)? } else { headers };
+        pairs.try_iter()?.map(|pair| pair?.extract()).collect::<PyResult<_>>()
+    };
+    pairs().map_err(|_| {
+        let text = format!("headers is {}, but must be a mapping or pairs of texts", shown(headers));
+        invalid(headers.py(), text)
+    })
 }
 
 /// Returns the time that dates in replies are compared with.

@@ -3,7 +3,7 @@
 use pyo3::prelude::*;
 use tollgate_store::Mutex;
 
-use super::hint::{PyHint, hint_of, wall_time};
+use super::hint::{PyHint, hint_of, pairs_of, status_of, wall_time};
 
 /// The most that is kept of a body. What is longer says nothing about its call that headers do not.
 const KEPT_MAX: usize = 32 << 20;
@@ -89,7 +89,8 @@ fn contains(text: &[u8], word: &[u8]) -> bool {
 #[pymethods]
 impl ReplyReader {
     #[new]
-    fn new(status: u16, headers: Vec<(String, String)>) -> ReplyReader {
+    fn new(status: &Bound<'_, PyAny>, headers: &Bound<'_, PyAny>) -> PyResult<ReplyReader> {
+        let (status, headers) = (status_of(status)?, pairs_of(headers)?);
         let is_stream = headers
             .iter()
             .any(|(name, value)| name.eq_ignore_ascii_case("content-type") && value.contains("event-stream"));
@@ -101,7 +102,7 @@ impl ReplyReader {
             at_last: false,
             is_complete: false,
         };
-        ReplyReader { status, headers, body: Mutex::new(body) }
+        Ok(ReplyReader { status, headers, body: Mutex::new(body) })
     }
 
     /// Adds the next piece of the body, after its content encoding is undone.
