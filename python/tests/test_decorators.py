@@ -278,6 +278,20 @@ def test_a_timeout_ends_a_call_before_it_begins():
     assert calls == [1]
 
 
+def test_a_pool_can_be_the_limits():
+    pool = tg.LimitPool([books(), books()], spread="round_robin")
+
+    @tg.limit(pool, ONE, settle=lambda result: {"tokens": result})
+    async def ask(tokens):
+        return tokens
+
+    async def main():
+        return [await ask(n) for n in range(4)]
+
+    assert asyncio.run(main()) == [0, 1, 2, 3]
+    assert sorted(used(one)[:2] for one in pool.sets) == [(2, 2), (2, 4)]
+
+
 def test_a_limiter_gets_entity_and_resource():
     class Recorder:
         """What a limiter looks like to a decorator."""

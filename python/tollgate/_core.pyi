@@ -3,6 +3,7 @@
 from collections.abc import Callable, Coroutine, Generator, Iterable, Mapping
 from datetime import timedelta
 from decimal import Decimal
+from os import PathLike
 from types import ModuleType, TracebackType
 from typing import Any, Generic, Literal, SupportsIndex, TypeVar, final
 
@@ -25,12 +26,15 @@ __all__ = [
     "Denial",
     "Estimate",
     "Estimator",
+    "Event",
     "Hint",
     "Lease",
     "Limit",
+    "LimitPool",
     "LimitReading",
     "LimitSet",
     "LoopWaits",
+    "ManualClock",
     "Pending",
     "ReplyReader",
     "SetStatus",
@@ -38,6 +42,7 @@ __all__ = [
     "Tokens",
     "Unit",
     "__version__",
+    "_remove_anonymous_stores",
     "_run_command",
     "_set_hooks",
     "calls",
@@ -321,12 +326,27 @@ class LimitSet:
         cls,
         limits: Iterable[Limit],
         *,
+        store: str | PathLike[str] | None = None,
+        name: str | None = None,
+        namespace: str | None = None,
         config: dict[str, Any] | None = None,
         skip_unknown: bool = False,
         on_drop: Literal["keep", "refund"] = "keep",
         lease_ttl: _Seconds | None = None,
         waiters_max: int | None = None,
+        version: int = 1,
+        without: Iterable[str] = (),
+        on_unavailable: Literal["block", "allow", "local"] = "block",
+        local_share: int = 50,
+        store_timeout: _Seconds = 5.0,
+        connect_within: _Seconds | None = None,
+        observer: object = None,
+        clock: ManualClock | None = None,
     ) -> Self: ...
+    @staticmethod
+    def open_async(
+        limits: Iterable[Limit], *, store: str | PathLike[str] | None = None, **settings: Any
+    ) -> Pending[LimitSet]: ...
     def acquire(
         self,
         demand: _Amounts | Demand | None = None,
@@ -373,13 +393,17 @@ class LimitSet:
     ) -> Callable[[_F], _F]: ...
     def demand(self, demand: _Amounts | Demand | None = None, /, **named: _Amount) -> Demand: ...
     def ready_after(self, demand: _Amounts | Demand | None = None, /, **named: _Amount) -> float | None: ...
+    def ready_after_async(self, demand: _Amounts | Demand | None = None, /, **named: _Amount) -> Pending[float | None]: ...
     def peek(self) -> SetStatus: ...
     def peek_async(self) -> Pending[SetStatus]: ...
     def replace(self, limit: Limit) -> None: ...
+    def replace_async(self, limit: Limit) -> Pending[None]: ...
     def remove(self, name: str) -> None: ...
+    def remove_async(self, name: str) -> Pending[None]: ...
     def cool_down(self, duration: _Seconds) -> None: ...
     def cool_down_async(self, duration: _Seconds) -> Pending[None]: ...
     def end_cool_down(self) -> None: ...
+    def end_cool_down_async(self) -> Pending[None]: ...
     @property
     def limits(self) -> tuple[Limit, ...]: ...
     @property
@@ -387,10 +411,88 @@ class LimitSet:
     @property
     def name(self) -> str | None: ...
     @property
+    def store(self) -> str | None: ...
+    @property
     def reach(self) -> Literal["process", "host", "fleet"]: ...
     def __getitem__(self, name: str, /) -> Limit: ...
     def __contains__(self, name: str, /) -> bool: ...
     def __len__(self) -> int: ...
+    def __copy__(self) -> LimitSet: ...
+    def __deepcopy__(self, memo: object) -> LimitSet: ...
+
+@final
+class LimitPool:
+    def __new__(
+        cls,
+        sets: Iterable[LimitSet],
+        *,
+        spread: Literal["soonest", "round_robin", "random"] | Callable[[tuple[LimitSet, ...]], int] | None = None,
+    ) -> Self: ...
+    def acquire(
+        self,
+        demand: _Amounts | Demand | None = None,
+        /,
+        *,
+        timeout: _Seconds | None = None,
+        priority: _Priority | None = None,
+        **named: _Amount,
+    ) -> Lease: ...
+    def acquire_async(
+        self,
+        demand: _Amounts | Demand | None = None,
+        /,
+        *,
+        timeout: _Seconds | None = None,
+        priority: _Priority | None = None,
+        **named: _Amount,
+    ) -> Pending[Lease]: ...
+    def try_acquire(
+        self,
+        demand: _Amounts | Demand | None = None,
+        /,
+        *,
+        priority: _Priority | None = None,
+        **named: _Amount,
+    ) -> Lease | Denial: ...
+    def try_acquire_async(
+        self,
+        demand: _Amounts | Demand | None = None,
+        /,
+        *,
+        priority: _Priority | None = None,
+        **named: _Amount,
+    ) -> Pending[Lease | Denial]: ...
+    def peek(self) -> tuple[SetStatus, ...]: ...
+    def peek_async(self) -> Pending[tuple[SetStatus, ...]]: ...
+    def for_worker(self, index: int) -> LimitPool: ...
+    @property
+    def index(self) -> int: ...
+    @property
+    def sets(self) -> tuple[LimitSet, ...]: ...
+    @property
+    def spread(self) -> str | Callable[[tuple[LimitSet, ...]], int]: ...
+    def __len__(self) -> int: ...
+    def __getitem__(self, index: int, /) -> LimitSet: ...
+
+@final
+class Event:
+    @property
+    def kind(self) -> str: ...
+    @property
+    def limit(self) -> str | None: ...
+    @property
+    def amount(self) -> int | None: ...
+    @property
+    def seconds(self) -> float | None: ...
+    @property
+    def set(self) -> str | None: ...
+
+@final
+class ManualClock:
+    def __new__(cls) -> Self: ...
+    def advance(self, seconds: _Seconds) -> None: ...
+    @property
+    def elapsed(self) -> float: ...
 
 @final
 class LoopWaits:
@@ -496,4 +598,5 @@ class BatchRun:
 def estimate_tokens(request: object) -> Estimate: ...
 def read_reply(status: int, headers: _Headers, body: bytes | None = None) -> Hint: ...
 def _run_command(words: list[str]) -> int: ...
-def _set_hooks(awaiting: ModuleType, errors: ModuleType) -> None: ...
+def _remove_anonymous_stores() -> None: ...
+def _set_hooks(awaiting: ModuleType, errors: ModuleType, stores: ModuleType, observing: ModuleType) -> None: ...
