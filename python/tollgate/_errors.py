@@ -151,6 +151,81 @@ class StoreRefused(Error, OSError):
     """
 
 
+class NotFound(Error, LookupError):
+    """An entity or a namespace does not exist.
+
+    >>> import tollgate as tg
+    >>> tg.Limiter("memory").catalog.set_parent("user-1", "team")
+    Traceback (most recent call last):
+    ...
+    tollgate.NotFound: entity "user-1" cannot have the parent "team", which does not exist; create that one first
+    """
+
+
+class NoLimits(NotFound):
+    """No level has limits for an entity and a resource.
+
+    >>> import tollgate as tg
+    >>> tg.Limiter("memory").acquire("user-1", "gpt-4", {"rpm": 1})
+    Traceback (most recent call last):
+    ...
+    tollgate.NoLimits: there are no limits for entity "user-1" and resource "gpt-4"; set some on any level
+    """
+
+
+class AlreadyExists(Error):
+    """An entity or a namespace exists already.
+
+    >>> import tollgate as tg
+    >>> catalog = tg.Limiter("memory").catalog
+    >>> catalog.create_entity("user-1").id
+    'user-1'
+    >>> catalog.create_entity("user-1")
+    Traceback (most recent call last):
+    ...
+    tollgate.AlreadyExists: entity "user-1" exists already
+    """
+
+
+class Conflict(Error):
+    """What is there, or what another caller did meanwhile, forbids a change.
+
+    >>> import tollgate as tg
+    >>> catalog = tg.Limiter("memory").catalog
+    >>> parent, child = catalog.create_entity("team"), catalog.create_entity("user-1", parent="team")
+    >>> catalog.delete_entity("team")
+    Traceback (most recent call last):
+    ...
+    tollgate.Conflict: entity "team" has a child; delete or move it first
+    """
+
+
+class Disabled(Error):
+    """An entity or a resource is disabled.
+
+    >>> import tollgate as tg
+    >>> limiter = tg.Limiter("memory")
+    >>> limiter.catalog.set_limits([tg.per_minute("rpm", 5)])
+    >>> limiter.catalog.disable_resource("gpt-4")
+    True
+    >>> limiter.acquire("user-1", "gpt-4", {"rpm": 1})
+    Traceback (most recent call last):
+    ...
+    tollgate.Disabled: resource "gpt-4" is disabled; enable it first
+    """
+
+
+class TokenError(Error, ValueError):
+    """A lease cannot become a token, or a token no lease: it was changed, is of another namespace, or has expired.
+
+    >>> import tollgate as tg
+    >>> tg.Limiter("memory").resume("copied by half")
+    Traceback (most recent call last):
+    ...
+    tollgate.TokenError: this is no token: it was cut off; copy all of what acquire gave you
+    """
+
+
 class LeaseEnded(Error, RuntimeError):
     """The lease has ended already, or belongs to another process.
 
@@ -196,6 +271,12 @@ _name_public(
     QueueFull,
     Unavailable,
     StoreRefused,
+    NotFound,
+    NoLimits,
+    AlreadyExists,
+    Conflict,
+    Disabled,
+    TokenError,
     LeaseEnded,
     WouldBlockLoop,
 )

@@ -6,7 +6,7 @@ use anyhow::{Context, Result};
 
 use crate::TaskOutcome;
 use crate::command::Cargo;
-use crate::{metadata, repo};
+use crate::{metadata, repo, wheel};
 
 /// Forwards the arguments to tollgate-bench, which validates them.
 pub(crate) fn run(arguments: &[String]) -> Result<TaskOutcome> {
@@ -17,12 +17,24 @@ pub(crate) fn run(arguments: &[String]) -> Result<TaskOutcome> {
     let program = metadata::load(&root)?.target_directory.join("release/tollgate-bench");
     let mut bench = Command::new(&program);
     bench.args(absolute_json(arguments)?).current_dir(&root);
+    if measures_python(arguments) {
+        bench.env("TOLLGATE_BENCH_PYTHON", wheel::bench_interpreter(&root)?);
+    }
     let status = bench.status().with_context(|| format!("cannot start {}", program.display()))?;
     Ok(match status.code() {
         Some(0) => TaskOutcome::Passed,
         Some(2) => TaskOutcome::Misused("tollgate-bench did not understand its arguments".to_owned()),
         _ => TaskOutcome::Failed,
     })
+}
+
+/// Returns whether rows of the Python package are measured, which needs its wheel.
+fn measures_python(arguments: &[String]) -> bool {
+    let is_run =
+        !arguments.iter().any(|word| ["--list", "--help", "-h", "help", "count"].contains(&word.as_str()));
+    let mut words = arguments.iter().skip_while(|word| *word != "--only").skip(1);
+    is_run
+        && words.next().is_none_or(|only| only.starts_with("python/") || "python/".starts_with(only.as_str()))
 }
 
 /// Resolves FILE against the caller's directory, because the benchmarks run in the root.
@@ -39,6 +51,14 @@ fn absolute_json(arguments: &[String]) -> Result<Vec<String>> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_wheel_is_built_for_rows_that_need_it() {
+        let needs =
+            |line: &str| measures_python(&line.split_whitespace().map(String::from).collect::<Vec<_>>());
+        assert!(["", "--quick", "--only py", "--quick --only python/import"].into_iter().all(needs));
+        assert!(!["--only core/", "--only python-less", "--list"].into_iter().any(needs));
+    }
 
     #[test]
     fn only_the_json_file_is_rewritten() {

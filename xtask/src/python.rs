@@ -23,13 +23,18 @@ impl Python {
 
     /// Installs `packages` into a folder of this name, unless they are installed.
     pub(crate) fn with(root: &Path, name: &str, packages: &[&str]) -> Result<Python> {
+        Python::of(Path::new("python3"), root, name, packages)
+    }
+
+    /// As [`with`](Python::with), for this interpreter.
+    pub(crate) fn of(interpreter: &Path, root: &Path, name: &str, packages: &[&str]) -> Result<Python> {
         let folder = metadata::load(root)?.target_directory.join(name);
         let (stamp, wanted) = (folder.join("packages.txt"), packages.join("\n"));
         if std::fs::read_to_string(&stamp).is_ok_and(|there| there == wanted) {
             return Ok(Python { folder });
         }
         println!("installing {} into {}", packages.join(", "), folder.display());
-        make_venv(root, |make| make.arg(&folder).args(packages))?;
+        make_venv(interpreter, root, |make| make.arg(&folder).args(packages))?;
         // Last, so that an interrupted installation is repeated.
         std::fs::write(&stamp, wanted).with_context(|| format!("cannot write {}", stamp.display()))?;
         Ok(Python { folder })
@@ -37,7 +42,7 @@ impl Python {
 
     /// Installs a wheel, in place of one of the same version.
     pub(crate) fn install(&self, root: &Path, wheel: &Path) -> Result<()> {
-        make_venv(root, |make| {
+        make_venv(Path::new("python3"), root, |make| {
             make.arg("--add").arg(&self.folder).args(["--no-deps", "--force-reinstall"]).arg(wheel)
         })
     }
@@ -52,12 +57,20 @@ impl Python {
 
     /// Returns a program of one of the packages, or `python` itself.
     pub(crate) fn command(&self, program: &str) -> Command {
-        Command::new(self.folder.join("bin").join(program))
+        Command::new(self.program(program))
+    }
+
+    pub(crate) fn program(&self, program: &str) -> PathBuf {
+        self.folder.join("bin").join(program)
     }
 }
 
-fn make_venv(root: &Path, arguments: impl FnOnce(&mut Command) -> &mut Command) -> Result<()> {
-    let mut make = Command::new("python3");
+fn make_venv(
+    interpreter: &Path,
+    root: &Path,
+    arguments: impl FnOnce(&mut Command) -> &mut Command,
+) -> Result<()> {
+    let mut make = Command::new(interpreter);
     arguments(make.arg(root.join("xtask/python/make_venv.py")));
     if !make.status().context("python3 cannot be started; this step needs it")?.success() {
         bail!("the packages cannot be installed; this step needs PyPI or a mirror that pip knows");

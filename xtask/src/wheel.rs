@@ -25,19 +25,72 @@ const TEST_PACKAGES: [&str; 12] = [
     "uvloop",
 ];
 
+/// The versions that the wheel is for, each after `3.`.
+const MINOR_VERSIONS: std::ops::RangeInclusive<u32> = 10..=13;
+
 /// Builds the wheel, installs it into an environment below the target directory, and runs its tests.
 pub(crate) fn test(root: &Path) -> Result<()> {
+    let wheel = build(root)?;
+    run_tests(root, &wheel, &Python::with(root, "python", &TEST_PACKAGES)?)
+}
+
+/// As [`test`], with every interpreter of this machine.
+pub(crate) fn test_on_all(root: &Path) -> Result<()> {
+    let wheel = build(root)?;
+    let found: Vec<(u32, PathBuf)> =
+        MINOR_VERSIONS.filter_map(|minor| Some((minor, interpreter(minor)?))).collect();
+    if found.is_empty() {
+        bail!("there is no Python from 3.10 to 3.13, neither in PATH nor of pyenv");
+    }
+    for (minor, interpreter) in found {
+        println!("Python 3.{minor}: {}", interpreter.display());
+        let name = format!("python-3.{minor}");
+        run_tests(root, &wheel, &Python::of(&interpreter, root, &name, &TEST_PACKAGES)?)?;
+    }
+    Ok(())
+}
+
+/// Finds Python 3.`minor` in PATH, or among those of pyenv.
+fn interpreter(minor: u32) -> Option<PathBuf> {
+    let in_path = PathBuf::from(format!("python3.{minor}"));
+    if Command::new(&in_path).arg("--version").output().is_ok_and(|output| output.status.success()) {
+        return Some(in_path);
+    }
+    let pyenv = std::env::var_os("PYENV_ROOT").map(PathBuf::from);
+    let pyenv = pyenv.or_else(|| Some(PathBuf::from(std::env::var_os("HOME")?).join(".pyenv")))?;
+    let versions = pyenv.join("versions").read_dir().ok()?.flatten();
+    let of_minor = format!("3.{minor}.");
+    let found = versions.filter(|version| version.file_name().to_string_lossy().starts_with(&of_minor));
+    found.map(|version| version.path().join("bin/python")).find(|python| python.is_file())
+}
+
+fn build(root: &Path) -> Result<PathBuf> {
     let target = metadata::load(root)?.target_directory;
     Cargo::workspace("build").args(["--lib"]).args(PROGRAMS).run(root)?;
-    let wheel = pack(root, &target.join("debug/lib_core.so"), &target.join("wheels"))?;
-    let python = Python::with(root, "python", &TEST_PACKAGES)?;
-    python.install(root, &wheel)?;
+    pack(root, &target.join("debug/lib_core.so"), &target.join("wheels"))
+}
+
+fn run_tests(root: &Path, wheel: &Path, python: &Python) -> Result<()> {
+    python.install(root, wheel)?;
     let mut pytest = python.command("python");
     pytest.args(["-m", "pytest", "--quiet", "--timeout=300", "python/tests"]).current_dir(root);
     if !pytest.env("PYTHONDONTWRITEBYTECODE", "1").status().context("pytest cannot be started")?.success() {
         bail!("the tests of the Python package failed");
     }
     Ok(())
+}
+
+/// Packages that the benchmark compares ours with.
+const PEERS: [&str; 4] = ["ratelimit==2.2.1", "limits==5.*", "aiolimiter==1.*", "concurry==0.13.2"];
+
+/// Builds the wheel with all optimisations, installs it beside its peers, and returns that environment's interpreter.
+pub(crate) fn bench_interpreter(root: &Path) -> Result<PathBuf> {
+    let target = metadata::load(root)?.target_directory;
+    Cargo::new(["build", "--release", "--quiet", "--package", "tollgate-python"]).run(root)?;
+    let wheel = pack(root, &target.join("release/lib_core.so"), &target.join("release-wheels"))?;
+    let python = Python::with(root, "python-bench", &PEERS)?;
+    python.install(root, &wheel)?;
+    Ok(python.program("python"))
 }
 
 /// Packs the library that cargo has built.

@@ -21,6 +21,7 @@ mod meter;
 mod options;
 mod peers;
 mod processes;
+mod python;
 mod refused_calls;
 mod result;
 mod rows;

@@ -32,6 +32,7 @@ cost), with `>= 8` it is peer / ours (what we gain); `-` stands for what was not
                                who knows it, and what headers save
   batch/no-op-item, bytes      processor time and memory of an item; a second is 200,000 of them at 5,000 ns
   cli/                         processor time of the command as a process of its own, its start included
+  python/                      the Python package, called from Python, beside packages from PyPI
   core/instructions            counted by callgrind, where valgrind is installed
 
 Examples:

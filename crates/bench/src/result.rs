@@ -16,7 +16,7 @@ pub(crate) enum Threshold {
 impl fmt::Display for Threshold {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::CostAtMost(limit) => write!(f, "<= {limit:.1}"),
+            Self::CostAtMost(limit) => write!(f, "<= {limit:?}"),
             Self::GainAtLeast(limit) => write!(f, ">= {limit}"),
             Self::ValueAtMost(limit) => write!(f, "<= {limit}"),
         }

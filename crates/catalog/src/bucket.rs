@@ -85,7 +85,7 @@ impl Catalog {
                 None if change.credit.is_empty() => Err(CatalogError::Invalid {
                     what: "the credit",
                     value: "empty".into(),
-                    valid: "an amount for at least one limit, such as demand! { tpm: 100 }".into(),
+                    valid: "an amount for at least one limit, such as tpm=100".into(),
                 }),
                 None => self.apply_change(&change).await,
             }

@@ -96,7 +96,11 @@ fn execute(cli: Cli) -> Result<Exit> {
         output = output.quietly(context.format);
     }
     if let Some(remark) = output.write(&context.terminal, context.format)? {
-        context.note(remark);
+        match output.exit {
+            Exit::OK => context.note(remark),
+            // The remark may be all that is said about it.
+            _ => context.warn(remark),
+        }
     }
     context.print_queued_notes();
     Ok(output.exit)

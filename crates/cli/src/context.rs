@@ -164,7 +164,7 @@ impl Context {
     /// Prints to stderr what a question is about, if one will be asked.
     pub(crate) fn show(&self, answer: &impl Answer) -> Result<()> {
         if !self.yes && self.terminal.can_ask {
-            let mut page = TextPage::new(self.terminal.width);
+            let mut page = TextPage::on(&self.terminal);
             answer.text(&mut page);
             writeln!(anstream::stderr(), "{}", page.finish().0)?;
         }
@@ -187,9 +187,14 @@ impl Context {
     /// Prints a notice to stderr, unless `--quiet` was given.
     pub(crate) fn note(&self, note: impl Display) {
         if !self.quiet {
-            // A write error is ignored: if stderr is closed, there is no reader to report it to.
-            let _ = writeln!(anstream::stderr(), "{}", wrap_message(&note.to_string(), &self.terminal));
+            self.warn(note);
         }
+    }
+
+    /// Prints a warning to stderr, also if `--quiet` was given: the reason why the exit code is not 0.
+    pub(crate) fn warn(&self, reason: impl Display) {
+        // A write error is ignored: if stderr is closed, there is no reader to report it to.
+        let _ = writeln!(anstream::stderr(), "{}", wrap_message(&reason.to_string(), &self.terminal));
     }
 
     /// Returns whether `--quiet` was given.

@@ -24,7 +24,7 @@ const FEATURES: [Feature; 6] = [
         name: "mock-provider",
         is_built: cfg!(feature = "mock-provider"),
         is_default: true,
-        commands: &["mock-provider"],
+        commands: &["demo", "mock-provider"],
     },
     Feature { name: "redis", is_built: cfg!(feature = "redis"), is_default: true, commands: &[] },
     Feature {

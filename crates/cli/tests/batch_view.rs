@@ -137,6 +137,49 @@ fn quiet_shows_the_summary_without_progress() {
 }
 
 #[test]
+fn quiet_says_why_a_batch_ended_early() {
+    let folder = Sandbox::new();
+    std::fs::write(folder.path().join("requests.jsonl"), json!({ "body": { "model": "m" } }).to_string())
+        .unwrap();
+    // Nothing listens on port 1.
+    let run =
+        "tollgate batch run requests.jsonl -o results.jsonl --base-url http://127.0.0.1:1/v1 --attempts 1";
+    for words in ["", " -q", " -q --json"] {
+        let ran = folder.shell(&format!("rm -f results.jsonl; {run}{words}"));
+        assert_eq!(ran.exit, 4, "{words}: {ran:?}");
+        assert!(ran.stderr.contains("no call has reached 127.0.0.1"), "{words} gives no reason: {ran:?}");
+    }
+}
+
+#[test]
+fn the_summary_has_one_word_for_requests_that_failed_and_one_for_the_rest() {
+    let folder = Sandbox::new();
+    let provider = Provider::up(&["--key", "right"]);
+    let request = |model: &str| json!({ "body": { "model": model, "messages": [] } }).to_string();
+    let requests = format!("{}\n{}\n", request("a"), request("b"));
+    std::fs::write(folder.path().join("requests.jsonl"), requests).unwrap();
+    let url = format!("http://{}/v1", provider.address);
+    let run = format!("tollgate batch run requests.jsonl -o results.jsonl --base-url {url}");
+    let ran = folder.shell(&run);
+    let words = |line: &str| line.split_whitespace().map(str::to_owned).collect::<Vec<_>>();
+    let lines: Vec<Vec<String>> = ran.stdout.lines().map(words).collect();
+    let has = |line: &[&str]| {
+        lines.iter().any(|words| words.iter().map(String::as_str).take(line.len()).eq(line.iter().copied()))
+    };
+    assert!(has(&["failed", "0"]) && has(&["unfinished", "2;"]), "{}", ran.stdout);
+    assert!(!ran.stdout.contains("FAILED"), "{}", ran.stdout);
+    let json = folder.shell(&format!("rm results.jsonl; {run} --json"));
+    let summary: Value = serde_json::from_str(json.stdout.lines().last().unwrap()).unwrap();
+    let reasons = summary["reasons"].as_array().unwrap();
+    let of = |status: &str| {
+        let same = reasons.iter().filter(|reason| reason["status"] == status);
+        same.map(|reason| reason["requests"].as_u64().unwrap()).sum::<u64>()
+    };
+    assert_eq!((of("failed"), of("unfinished")), (0, 2), "{summary}");
+    assert_eq!((&summary["failed"], &summary["unfinished"]), (&json!(0), &json!(2)), "{summary}");
+}
+
+#[test]
 fn json_is_one_object_a_line_to_the_end() {
     let scene = Scene::new(150);
     let run = "batch run requests.jsonl -o results.jsonl --accounts accounts.toml --json";

@@ -8,6 +8,7 @@ use std::os::unix::process::ExitStatusExt;
 use std::process::Stdio;
 
 use serde_json::Value;
+use support::grid::Grid;
 use support::sandbox::{Sandbox, TOLLGATE};
 use support::terminal;
 
@@ -28,6 +29,15 @@ fn a_demo_that_is_ended_by_a_signal_leaves_no_directory() {
         let ended = demo.wait().expect("it ends");
         assert_eq!((folders(), ended.signal()), (0, Some(number)), "{name}");
     }
+}
+
+#[test]
+fn a_line_that_is_cut_ends_in_a_sign_at_the_last_column() {
+    let text = terminal::shown(&Sandbox::new(), 50, &["demo", "--seconds", "1", "--seed", "7"], &[]);
+    let grid = Grid::of(50, &text);
+    let frame = grid.frames.last().expect("there are several frames");
+    let title = frame.iter().find(|line| line.starts_with("12 workers")).expect("it has a title");
+    assert!(title.chars().count() == 50 && title.ends_with('…'), "{frame:#?}");
 }
 
 /// How long a demo lasts until a provider refuses a call: on a busy machine its workers are slow.

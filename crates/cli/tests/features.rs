@@ -6,12 +6,13 @@ mod support;
 use support::sandbox::Sandbox;
 
 /// Each feature, whether this build has it, and a command line that needs it.
-const USES: [(&str, bool, &[&str]); 7] = [
+const USES: [(&str, bool, &[&str]); 8] = [
     ("batch", cfg!(feature = "batch"), &["batch", "run", "--help"]),
     ("dynamodb", cfg!(feature = "dynamodb"), &["aggregate", "--once", "--archive", "-x"]),
     ("dynamodb", cfg!(feature = "dynamodb"), &["--store", "dynamodb:x?", "status"]),
     ("local", cfg!(feature = "local"), &["local", "up", "--help"]),
     ("mock-provider", cfg!(feature = "mock-provider"), &["mock-provider", "--help"]),
+    ("mock-provider", cfg!(feature = "mock-provider"), &["demo", "--help"]),
     ("redis", cfg!(feature = "redis"), &["--store", "redis+sentinel://127.0.0.1:1", "status"]),
     ("shm", cfg!(all(feature = "shm", target_os = "linux")), &["--store", "shm:", "status"]),
 ];

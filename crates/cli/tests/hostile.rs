@@ -3,11 +3,6 @@
 
 mod support;
 
-use std::io::{Read, Write};
-use std::net::TcpListener;
-use std::os::unix::fs::PermissionsExt;
-use std::path::Path;
-
 use support::sandbox::{Ran, Sandbox};
 
 /// A terminal title, a control character that clears the screen, and a change of the text direction.
@@ -75,8 +70,10 @@ fn names_that_are_stored_do_nothing_to_a_terminal_and_are_exported_as_they_are()
 }
 
 /// A server that answers every command with a hostile error.
+#[cfg(feature = "redis")]
 fn hostile_server() -> String {
-    let listener = TcpListener::bind("127.0.0.1:0").expect("there is a port");
+    use std::io::{Read, Write};
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("there is a port");
     let address = listener.local_addr().expect("it has an address").to_string();
     std::thread::spawn(move || {
         for stream in listener.incoming() {
@@ -111,7 +108,9 @@ fn texts_of_a_server_do_nothing_to_a_terminal() {
     }
 }
 
-fn mode(path: &Path) -> u32 {
+#[cfg(any(feature = "local", all(feature = "batch", feature = "mock-provider")))]
+fn mode(path: &std::path::Path) -> u32 {
+    use std::os::unix::fs::PermissionsExt;
     std::fs::metadata(path).unwrap_or_else(|why| panic!("{}: {why}", path.display())).permissions().mode()
         & 0o777
 }

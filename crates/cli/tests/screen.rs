@@ -81,6 +81,101 @@ fn long_names_leave_room_for_what_stands_behind_them() {
     }
 }
 
+const LONG: &str = "customer-0123456789-project-blue-key-000000042";
+const MODEL: &str = "gpt-4-turbo-2026-11-15-preview-europe-west-one";
+
+/// A sandbox with a file of limits, in which everything has a long name and was used.
+fn with_long_names() -> Sandbox {
+    let sandbox = Sandbox::new();
+    let parent = LONG.replace("key", "org");
+    let toml = format!(
+        "set = \"{LONG}\"\n[entity.\"{LONG}\"]\nname = \"{LONG} of {LONG}\"\n\
+         [entity.\"{LONG}\".resource.\"{MODEL}\"]\nlimits = [\"{MODEL}:9\"]\n"
+    );
+    std::fs::write(sandbox.path().join("limits.toml"), toml).expect("it can be written");
+    for line in [
+        "tollgate system set-defaults -l rpm:1000 -l spend:500/day,unit=USD:6".to_owned(),
+        format!("tollgate entity create {parent} -m note='{LONG} and {MODEL} are long'"),
+        format!("tollgate entity create {LONG} --name '{LONG} and {MODEL}' --parent {parent} --cascade"),
+        format!("tollgate entity set-limits {LONG} --resource {MODEL} -l {MODEL}:9 -l rpm:10 -q"),
+        format!("tollgate acquire {LONG} {MODEL} rpm=1 {MODEL}=2"),
+    ] {
+        let ran = sandbox.shell(&line);
+        assert_eq!(ran.exit, 0, "{line}: {}", ran.stderr);
+    }
+    sandbox
+}
+
+/// Commands that show names.
+fn showing_names() -> Vec<Vec<&'static str>> {
+    let words: [&str; 18] = [
+        "top --once",
+        "peek LONG MODEL",
+        "explain LONG MODEL rpm=1",
+        "acquire LONG MODEL rpm=1000",
+        "entity list",
+        "entity list --with-custom-limits MODEL",
+        "entity show LONG",
+        "entity children ORG",
+        "entity list-resources",
+        "resource capacity MODEL rpm",
+        "usage list",
+        "usage summary --entity LONG",
+        "usage plot --entity LONG --resource MODEL",
+        "usage plot --entity LONG --resource MODEL --limit MODEL",
+        "usage plot --entity NOBODY-LONG --resource MODEL",
+        "limits plan limits.toml",
+        "audit list",
+        "config show",
+    ];
+    let org: &'static str = LONG.replace("key", "org").leak();
+    let nobody: &'static str = format!("nobody-{LONG}").leak();
+    let word = |word: &'static str| match word {
+        "LONG" => LONG,
+        "MODEL" => MODEL,
+        "ORG" => org,
+        "NOBODY-LONG" => nobody,
+        other => other,
+    };
+    words.map(|words| words.split(' ').map(word).collect()).into()
+}
+
+#[test]
+fn nothing_is_wider_than_the_terminal_however_long_names_are() {
+    let sandbox = with_long_names();
+    for columns in [60, COLUMNS] {
+        for words in showing_names() {
+            let text = terminal::shown(&sandbox, columns, &words, &[]);
+            let text = anstream::adapter::strip_str(&text).to_string();
+            let widest = text.lines().map(|line| line.trim_end().chars().count()).max().unwrap_or(0);
+            assert!(widest <= columns.into(), "{words:?} takes {widest} of {columns} columns:\n{text}");
+            assert!(widest > 0, "{words:?} shows nothing");
+        }
+    }
+}
+
+/// A program that reads a list finds a name as it is.
+#[test]
+fn output_that_is_no_terminal_has_names_as_they_are() {
+    let sandbox = with_long_names();
+    for words in showing_names().iter().filter(|words| words.contains(&LONG) || words.contains(&"list")) {
+        let ran = sandbox.tollgate(words);
+        let shown = ran.stdout + &ran.stderr;
+        assert!(shown.contains(LONG) && !shown.contains('…'), "{words:?}:\n{shown}");
+    }
+    let narrow = sandbox.shell("COLUMNS=60 tollgate entity list").stdout;
+    assert!(narrow.contains('…') && !narrow.contains(LONG), "COLUMNS is the width of any output: {narrow}");
+}
+
+#[test]
+fn a_plan_wraps_long_levels_between_words() {
+    let sandbox = with_long_names();
+    let text = shown_in(&sandbox, &["limits", "plan", "limits.toml"]);
+    let text = anstream::adapter::strip_str(&text).to_string();
+    let level = format!("~ limits of entity {LONG}, resource\n  {MODEL} (set by hand so far)\n");
+    assert!(text.replace('\r', "").contains(&level), "{text}");
+}
+
 #[test]
 fn the_manual_is_shown_by_man_on_a_terminal_and_printed_elsewhere() {
     use std::os::unix::fs::{PermissionsExt, symlink};

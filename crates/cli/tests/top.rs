@@ -6,6 +6,7 @@ mod support;
 use std::process::{Child, Command};
 
 use support::furnish;
+use support::grid::Grid;
 use support::json_page::JsonPage;
 use support::sandbox::{Sandbox, TOLLGATE};
 use support::terminal::Terminal;
@@ -17,7 +18,7 @@ const LEAVE: &str = "\u{1b}[?7h\u{1b}[?25h\u{1b}[?1049l";
 const HOME: &str = "\u{1b}[H";
 
 /// Where a picture ends.
-const REST: &str = "\u{1b}[J";
+const END: &str = "\u{1b}[?2026l";
 
 struct Watched {
     sandbox: Sandbox,
@@ -48,7 +49,7 @@ impl Watched {
     /// The next picture.
     fn picture(&mut self) -> String {
         self.terminal.expect(HOME);
-        self.terminal.expect(REST)
+        self.terminal.expect(END)
     }
 
     /// The first picture that shows something.
@@ -151,9 +152,11 @@ fn a_narrow_terminal_cuts_lines_with_a_sign() {
     let mut watched = watch(&["--interval", "1h"]);
     watched.picture();
     watched.terminal.resize(30, 24);
-    let picture = plain(&watched.picture());
+    let picture = watched.picture();
+    let screen = Grid::of(30, &picture).lines();
+    assert!(screen.last().is_some_and(|line| line.ends_with('…')), "{screen:#?}");
+    let picture = plain(&picture);
     assert!(picture.lines().all(|line| line.chars().count() <= 30), "{picture}");
-    assert!(picture.lines().last().is_some_and(|line| line.ends_with('…')), "{picture}");
     watched.terminal.press("q");
     assert_eq!(watched.end().1, Some(0));
 }
@@ -189,7 +192,7 @@ fn another_size_is_heeded_at_once() {
 fn without_colours_it_is_written_over_all_the_same() {
     let mut watched = watch(&["--color", "never", "--interval", "100ms"]);
     for _ in 0..2 {
-        let picture = watched.picture().replace("\u{1b}[K", "");
+        let picture = watched.picture().replace("\u{1b}[K", "").replace("\u{1b}[J", "");
         assert!(picture.contains("user-1") && !picture.contains('\u{1b}'), "{picture:?}");
     }
     watched.terminal.press("q");

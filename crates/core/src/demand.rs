@@ -270,10 +270,7 @@ impl fmt::Display for DemandError {
                 f.write_str(&if known.is_empty() { "none".into() } else { known.join(", ") })
             }
             DemandError::MissingAmount { limit } => {
-                write!(
-                    f,
-                    "the demand names no amount, but {limit} requires one, such as demand! {{ {limit}: 1 }}"
-                )
+                write!(f, "the demand names no amount, but {limit} requires one, such as {limit}=1")
             }
             DemandError::Impossible { limit, asked, capacity } => {
                 write!(f, "a demand of {asked} can never fit {limit}, whose capacity is {capacity}")

@@ -90,7 +90,43 @@ impl UnitLookup for Limits {
     }
 }
 
+/// No units: the limits are stored, so that amounts are whole numbers.
+pub(crate) struct NoUnits;
+
+impl UnitLookup for NoUnits {
+    fn unit_of(&self, _name: &str) -> Option<Unit> {
+        None
+    }
+}
+
+/// The names and amounts of one call as plain texts and numbers, which other threads may read.
+pub(crate) struct PlainAmounts<'a>(SmallVec<[(&'a str, u64); FEW]>);
+
+impl AsDemand for PlainAmounts<'_> {
+    fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    #[inline]
+    fn part(&self, index: usize) -> (HashedName<'_>, u64) {
+        let (name, amount) = self.0[index];
+        (HashedName::new(name), amount)
+    }
+
+    fn bad_amount(&self) -> Option<(&str, BadAmount)> {
+        None
+    }
+}
+
 impl<'py> NamedAmounts<'py> {
+    /// Returns them as plain texts and numbers.
+    pub(crate) fn plain(&self) -> PlainAmounts<'_> {
+        // Checked when it was collected.
+        PlainAmounts(
+            self.0.iter().map(|(name, amount)| (name.to_str().unwrap_or_default(), *amount)).collect(),
+        )
+    }
+
     /// Collects the names and amounts of a dict, or any mapping, and of keywords.
     ///
     /// # Errors

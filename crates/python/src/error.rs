@@ -30,6 +30,18 @@ exceptions! {
     refused = "StoreRefused";
     /// Too many wait already.
     queue_full = "QueueFull";
+    /// An entity, a namespace or limits that do not exist.
+    not_found = "NotFound";
+    /// There are no limits for an entity and a resource.
+    no_limits = "NoLimits";
+    /// An entity or a namespace that exists already.
+    already_exists = "AlreadyExists";
+    /// What others did, or what is there, forbids the change.
+    conflict = "Conflict";
+    /// An entity or a resource is disabled.
+    disabled = "Disabled";
+    /// The token of a lease that is not valid.
+    token_error = "TokenError";
     /// The lease has ended, or belongs to another process.
     lease_ended = "LeaseEnded";
     /// A wait in a thread that runs an event loop.

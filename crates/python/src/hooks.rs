@@ -11,11 +11,13 @@ struct Hooks {
     errors: Py<PyAny>,
     stores: Py<PyAny>,
     observing: Py<PyAny>,
+    records: Py<PyAny>,
 }
 
 static HOOKS: PyOnceLock<Hooks> = PyOnceLock::new();
 
-/// Sets the modules that the extension calls: the one that waits in event loops, that of the exceptions, that of stores and that of observers.
+/// Sets the modules that the extension calls: the one that waits in event loops, that of the exceptions, that of stores, that of observers
+/// and that of records.
 #[pyfunction]
 pub(crate) fn _set_hooks(
     py: Python<'_>,
@@ -23,9 +25,10 @@ pub(crate) fn _set_hooks(
     errors: Py<PyAny>,
     stores: Py<PyAny>,
     observing: Py<PyAny>,
+    records: Py<PyAny>,
 ) {
     // A second import in the same process brings the same modules.
-    let _ = HOOKS.set(py, Hooks { awaiting, errors, stores, observing });
+    let _ = HOOKS.set(py, Hooks { awaiting, errors, stores, observing, records });
     crate::logging::begin();
 }
 
@@ -55,4 +58,9 @@ pub(crate) fn stores(py: Python<'_>) -> PyResult<&Bound<'_, PyAny>> {
 /// Returns the module `tollgate._observing`.
 pub(crate) fn observing(py: Python<'_>) -> PyResult<&Bound<'_, PyAny>> {
     Ok(hooks(py)?.observing.bind(py))
+}
+
+/// Returns a class of `tollgate._records`.
+pub(crate) fn record_class<'py>(py: Python<'py>, name: &str) -> PyResult<Bound<'py, PyAny>> {
+    hooks(py)?.records.bind(py).getattr(name)
 }

@@ -6,11 +6,16 @@ use pyo3::exceptions::PyResourceWarning;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyType};
 use pyo3::{PyTraverseError, PyVisit};
-use tollgate::{Demand, Lease};
-use tollgate_store::{Mutex, Reply, generation};
+use tollgate::limiter::{LeaseEnd, TicketEnd};
+use tollgate::{Demand, Lease, LimiterLease};
+use tollgate_store::{Mutex, generation};
 
+use crate::concurry::PySetAcquisition;
 use crate::demand::{changes, owned_demand};
-use crate::error::{OrRaise, lease_ended};
+use crate::either_lease::{EitherLease, Ending, LeaseOwner};
+use crate::error::{OrRaise, lease_ended, token_error};
+use crate::input::TextArgument;
+use crate::limiter::PyLimiter;
 use crate::observing::{deliver, deliver_from_drop};
 use crate::set::PyLimitSet;
 use crate::wait::pending::{Begun, Pending};
@@ -33,20 +38,35 @@ use crate::warning::warn_from_drop;
 /// ```
 #[pyclass(frozen, name = "Lease", module = "tollgate", weakref)]
 pub(crate) struct PyLease {
-    slot: Mutex<Option<Lease<'static>>>,
-    set: Py<PyLimitSet>,
+    slot: Mutex<Option<EitherLease>>,
+    owner: LeaseOwner,
     process: u32,
+    /// Whether a token made it: other processes may have the token, so that only an explicit end may end it.
+    is_resumed: bool,
     /// Whether another call has it now, which may wait for its store.
     is_lent: AtomicBool,
 }
 
 impl PyLease {
     pub(crate) fn new(lease: Lease<'static>, set: Py<PyLimitSet>) -> PyLease {
-        PyLease { slot: Mutex::new(Some(lease)), set, process: generation(), is_lent: AtomicBool::new(false) }
+        PyLease::held(EitherLease::Set(lease), LeaseOwner::Set(set), false)
+    }
+
+    pub(crate) fn of_limiter(
+        lease: LimiterLease<'static>,
+        limiter: Py<PyLimiter>,
+        is_resumed: bool,
+    ) -> PyLease {
+        PyLease::held(EitherLease::Limiter(lease), LeaseOwner::Limiter(limiter), is_resumed)
+    }
+
+    fn held(lease: EitherLease, owner: LeaseOwner, is_resumed: bool) -> PyLease {
+        let (slot, is_lent) = (Mutex::new(Some(lease)), AtomicBool::new(false));
+        PyLease { slot, owner, process: generation(), is_resumed, is_lent }
     }
 
     /// Takes the lease to end it.
-    fn take(&self, py: Python<'_>) -> PyResult<Lease<'static>> {
+    fn take(&self, py: Python<'_>) -> PyResult<EitherLease> {
         self.check_process(py)?;
         self.slot.lock().take().ok_or_else(|| self.ended(py))
     }
@@ -67,7 +87,7 @@ impl PyLease {
     }
 
     /// Looks at the lease.
-    fn with<T>(&self, py: Python<'_>, look: impl FnOnce(&mut Lease<'static>) -> T) -> PyResult<T> {
+    fn with<T>(&self, py: Python<'_>, look: impl FnOnce(&mut EitherLease) -> T) -> PyResult<T> {
         self.check_process(py)?;
         match self.slot.lock().as_mut() {
             Some(lease) => Ok(look(lease)),
@@ -76,11 +96,11 @@ impl PyLease {
     }
 
     fn first_poll(&self) -> FirstPoll {
-        self.set.get().first_poll()
+        self.owner.first_poll()
     }
 
     /// Ends the lease in this thread.
-    fn end(&self, py: Python<'_>, end: impl FnOnce(Lease<'static>) -> Ending + Send) -> PyResult<()> {
+    fn end(&self, py: Python<'_>, end: impl FnOnce(EitherLease) -> Ending + Send) -> PyResult<()> {
         let lease = self.take(py)?;
         let reply = match self.first_poll() {
             FirstPoll::Attached => end(lease),
@@ -90,13 +110,11 @@ impl PyLease {
     }
 }
 
-type Ending = Reply<'static, Result<(), tollgate::LeaseError>>;
-
 /// Returns an awaitable that ends the lease.
 fn end_later(
     slf: &Bound<'_, PyLease>,
     name: &'static str,
-    end: impl FnOnce(Lease<'static>) -> Ending + Send + 'static,
+    end: impl FnOnce(EitherLease) -> Ending + Send + 'static,
 ) -> Pending {
     let this = slf.clone().unbind();
     Pending::new(
@@ -113,7 +131,7 @@ fn end_later(
 /// A lease that a call has taken out of its object, and puts back.
 struct LentLease {
     owner: Py<PyLease>,
-    lease: Option<Lease<'static>>,
+    lease: Option<EitherLease>,
 }
 
 impl LentLease {
@@ -156,6 +174,47 @@ fn heartbeat(py: Python<'_>, owner: &Bound<'_, PyLease>) -> PyResult<PendingOp> 
     Ok(operation(beat, |py, alive| alive.or_raise(py)))
 }
 
+/// Makes the token of a lease, which ends here.
+fn into_token(py: Python<'_>, owner: &Bound<'_, PyLease>) -> PyResult<PendingOp> {
+    let lease = owner.get().take(py)?;
+    if let EitherLease::Set(_) = lease {
+        *owner.get().slot.lock() = Some(lease);
+        return Err(token_error(
+            py,
+            "the lease is of a set, which gives no tokens; acquire it from a Limiter",
+        ));
+    }
+    let made = async move {
+        match lease.into_token() {
+            Some(made) => Some(made.await),
+            None => None,
+        }
+    };
+    Ok(operation(made, |py, token| token.transpose().or_raise(py)))
+}
+
+/// Ends a lease, and finds out whether it was ended before.
+fn end_once(py: Python<'_>, owner: &Bound<'_, PyLease>, cancels: bool) -> PyResult<PendingOp> {
+    let lease = owner.get().take(py)?;
+    let ending = if cancels { LeaseEnd::Cancel } else { LeaseEnd::Commit };
+    let ended = async move { lease.end_once(ending).await };
+    Ok(operation(ended, |py, ended| ended.or_raise(py).map(|end| end == TicketEnd::Now)))
+}
+
+/// Returns an awaitable that begins an operation on the lease.
+fn begin_later(
+    slf: &Bound<'_, PyLease>,
+    name: &'static str,
+    begin: impl FnOnce(Python<'_>, &Bound<'_, PyLease>) -> PyResult<PendingOp> + Send + 'static,
+) -> Pending {
+    let this = slf.clone().unbind();
+    let begin = move |py: Python<'_>| {
+        let owner = this.bind(py);
+        Ok(Begun::UnderWay(begin(py, owner)?, owner.get().first_poll()))
+    };
+    Pending::new(name, Box::new(begin))
+}
+
 #[pymethods]
 impl PyLease {
     /// Ends the lease with what was really used. Less than taken is given back, more becomes debt; what is not named counts as it was
@@ -167,7 +226,7 @@ impl PyLease {
         usage: Option<&Bound<'_, PyAny>>,
         named: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<()> {
-        let usage = owned_demand(py, usage, named, self.set.get().names())?;
+        let usage = owned_demand(py, usage, named, &self.owner)?;
         self.end(py, move |lease| lease.settle(&usage))
     }
 
@@ -178,55 +237,60 @@ impl PyLease {
         usage: Option<&Bound<'_, PyAny>>,
         named: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<Pending> {
-        let usage = owned_demand(slf.py(), usage, named, slf.get().set.get().names())?;
+        let usage = owned_demand(slf.py(), usage, named, &slf.get().owner)?;
         Ok(end_later(slf, "Lease.settle_async", move |lease| lease.settle(&usage)))
     }
 
     /// Ends the lease with what was reported; what was not reported counts as it was taken.
     fn commit(&self, py: Python<'_>) -> PyResult<()> {
-        self.end(py, Lease::commit)
+        self.end(py, EitherLease::commit)
     }
 
     /// As `commit`, in an event loop.
     fn commit_async(slf: &Bound<'_, Self>) -> Pending {
-        end_later(slf, "Lease.commit_async", Lease::commit)
+        end_later(slf, "Lease.commit_async", EitherLease::commit)
     }
 
     /// Ends the lease as if nothing had been taken: for calls that were never made.
     fn cancel(&self, py: Python<'_>) -> PyResult<()> {
-        self.end(py, Lease::cancel)
+        self.end(py, EitherLease::cancel)
     }
 
     /// As `cancel`, in an event loop.
     fn cancel_async(slf: &Bound<'_, Self>) -> Pending {
-        end_later(slf, "Lease.cancel_async", Lease::cancel)
+        end_later(slf, "Lease.cancel_async", EitherLease::cancel)
     }
 
-    /// Notes what was used, to count when the lease ends. The last report of a limit counts.
-    #[pyo3(signature = (usage=None, /, **named))]
+    /// Notes what was used, to count when the lease ends. The last report of a limit counts. `resource` is one of those that a limiter
+    /// took `also`; by default it is that of the call.
+    #[pyo3(signature = (usage=None, /, *, resource=None, **named))]
     fn report(
         &self,
         py: Python<'_>,
         usage: Option<&Bound<'_, PyAny>>,
+        resource: Option<TextArgument>,
         named: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<()> {
-        let usage = owned_demand(py, usage, named, self.set.get().names())?;
-        let reported = self.with(py, |lease| lease.report(&usage));
+        let resource = resource.as_deref();
+        let usage = owned_demand(py, usage, named, &self.owner)?;
+        let reported = self.with(py, |lease| lease.report(resource, &usage));
         deliver(py);
         reported?.or_raise(py)
     }
 
     /// Adds to what was used, to count when the lease ends: `lease.adjust(tpm=+120)`. What goes beyond what was taken becomes debt.
-    #[pyo3(signature = (by=None, /, **named))]
+    /// `resource` is as for `report`.
+    #[pyo3(signature = (by=None, /, *, resource=None, **named))]
     fn adjust(
         &self,
         py: Python<'_>,
         by: Option<&Bound<'_, PyAny>>,
+        resource: Option<TextArgument>,
         named: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<()> {
         let changes = changes(py, by, named)?;
-        let by = changes.iter().map(|(name, by)| (name.as_str(), *by));
-        let adjusted = self.with(py, |lease| lease.adjust(by));
+        let resource = resource.as_deref();
+        let adjusted = self.with(py, |lease| lease.adjust(resource, &changes));
         deliver(py);
         adjusted?.or_raise(py)
     }
@@ -239,7 +303,7 @@ impl PyLease {
         named: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<()> {
         let (py, first) = (slf.py(), slf.get().first_poll());
-        let demand = owned_demand(py, demand, named, slf.get().set.get().names())?;
+        let demand = owned_demand(py, demand, named, &slf.get().owner)?;
         run(py, consume(py, slf, demand)?, first).map(drop)
     }
 
@@ -250,13 +314,8 @@ impl PyLease {
         demand: Option<&Bound<'_, PyAny>>,
         named: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<Pending> {
-        let demand = owned_demand(slf.py(), demand, named, slf.get().set.get().names())?;
-        let this = slf.clone().unbind();
-        let begin = move |py: Python<'_>| {
-            let owner = this.bind(py);
-            Ok(Begun::UnderWay(consume(py, owner, demand)?, owner.get().first_poll()))
-        };
-        Ok(Pending::new("Lease.consume_async", Box::new(begin)))
+        let demand = owned_demand(slf.py(), demand, named, &slf.get().owner)?;
+        Ok(begin_later(slf, "Lease.consume_async", |py, owner| consume(py, owner, demand)))
     }
 
     /// Keeps the resources for another term. Returns false if they had expired: they may be another holder's now. A set in a
@@ -268,24 +327,79 @@ impl PyLease {
 
     /// As `heartbeat`, in an event loop.
     fn heartbeat_async(slf: &Bound<'_, Self>) -> Pending {
-        let this = slf.clone().unbind();
-        let begin = move |py: Python<'_>| {
-            let owner = this.bind(py);
-            Ok(Begun::UnderWay(heartbeat(py, owner)?, owner.get().first_poll()))
-        };
-        Pending::new("Lease.heartbeat_async", Box::new(begin))
+        begin_later(slf, "Lease.heartbeat_async", heartbeat)
     }
 
-    /// The set that it was taken from.
+    /// Hands the lease on as text: any process that has the token can end it, once, with `limiter.resume(token)`. Here it has ended; what
+    /// it took stays charged until then. Only leases of a limiter have tokens, and those that hold resources must have been acquired
+    /// `detached`.
+    ///
+    /// ```python
+    /// import tollgate as tg
+    ///
+    /// limiter = tg.Limiter("memory")
+    /// limiter.catalog.set_limits([tg.per_hour("rpm", 50)])
+    /// token = limiter.acquire("user-1", "gpt-4", {"rpm": 1}).into_token()
+    /// limiter.resume(token).commit()
+    /// ```
+    fn into_token(slf: &Bound<'_, Self>) -> PyResult<Py<PyAny>> {
+        let (py, first) = (slf.py(), slf.get().first_poll());
+        run(py, into_token(py, slf)?, first)
+    }
+
+    /// As `into_token`, in an event loop.
+    fn into_token_async(slf: &Bound<'_, Self>) -> Pending {
+        begin_later(slf, "Lease.into_token_async", into_token)
+    }
+
+    /// Ends a lease that a token made, and returns whether it was ended now: false if another process was first, and then nothing is
+    /// changed. `cancel=True` ends it as if nothing had been taken.
+    #[pyo3(signature = (*, cancel=false))]
+    fn end_once(slf: &Bound<'_, Self>, cancel: bool) -> PyResult<Py<PyAny>> {
+        let (py, first) = (slf.py(), slf.get().first_poll());
+        run(py, end_once(py, slf, cancel)?, first)
+    }
+
+    /// As `end_once`, in an event loop.
+    #[pyo3(signature = (*, cancel=false))]
+    fn end_once_async(slf: &Bound<'_, Self>, cancel: bool) -> Pending {
+        begin_later(slf, "Lease.end_once_async", move |py, owner| end_once(py, owner, cancel))
+    }
+
+    /// The set that it was taken from; `None` for a lease of a limiter.
     #[getter]
-    fn set(&self, py: Python<'_>) -> Py<PyLimitSet> {
-        self.set.clone_ref(py)
+    fn set(&self, py: Python<'_>) -> Option<Py<PyLimitSet>> {
+        match &self.owner {
+            LeaseOwner::Set(set) => Some(set.clone_ref(py)),
+            LeaseOwner::Limiter(_) => None,
+        }
+    }
+
+    /// The limiter that it was taken from; `None` for a lease of a set.
+    #[getter]
+    fn limiter(&self, py: Python<'_>) -> Option<Py<PyLimiter>> {
+        match &self.owner {
+            LeaseOwner::Set(_) => None,
+            LeaseOwner::Limiter(limiter) => Some(limiter.clone_ref(py)),
+        }
+    }
+
+    /// The entity of the call; `None` for a lease of a set, and where nothing was taken because the store was unavailable.
+    #[getter]
+    fn entity(&self, py: Python<'_>) -> PyResult<Option<String>> {
+        self.with(py, |lease| lease.called().map(|(entity, _)| entity.to_owned()))
+    }
+
+    /// The resource of the call; `None` as for `entity`.
+    #[getter]
+    fn resource(&self, py: Python<'_>) -> PyResult<Option<String>> {
+        self.with(py, |lease| lease.called().map(|(_, resource)| resource.to_owned()))
     }
 
     /// A copy of the config of the set, such as the account or region to use.
     #[getter]
     fn config<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
-        self.set.get().config_copy(py)
+        self.owner.config_copy(py)
     }
 
     /// How many seconds the caller waited for it; `None` if it did not.
@@ -376,7 +490,7 @@ impl PyLease {
             give_back_lease(slf.get());
             return Pending::new("Lease.__aexit__", Box::new(|py| Ok(Begun::Ended(py.None()))));
         }
-        end_later(slf, "Lease.__aexit__", Lease::commit)
+        end_later(slf, "Lease.__aexit__", EitherLease::commit)
     }
 
     fn __reduce__(&self) -> PyResult<()> {
@@ -399,7 +513,10 @@ impl PyLease {
     }
 
     fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
-        visit.call(&self.set)
+        match &self.owner {
+            LeaseOwner::Set(set) => visit.call(set),
+            LeaseOwner::Limiter(limiter) => visit.call(limiter),
+        }
     }
 }
 
@@ -411,12 +528,11 @@ impl PyLease {
     fn amounts<'py>(
         &self,
         py: Python<'py>,
-        amount: impl Fn(&Lease<'static>, &str) -> Option<u64>,
+        amount: impl Fn(&EitherLease, &str) -> Option<u64>,
     ) -> PyResult<Bound<'py, PyDict>> {
-        let names = self.set.get().names();
         let amounts: Vec<(String, u64)> = self.with(py, |lease| {
-            let of = |name: &str| Some((name.to_owned(), amount(lease, name)?));
-            names.iter().filter_map(|limit| of(limit.name())).collect()
+            let names = lease.names().into_iter();
+            names.filter_map(|name| amount(lease, &name).map(|amount| (name, amount))).collect()
         })?;
         let dict = PyDict::new(py);
         for (name, amount) in amounts {
@@ -428,27 +544,33 @@ impl PyLease {
 
 /// Gives back all that a lease holds, without waiting for its store.
 fn give_back_lease(lease: &PyLease) {
-    if let Some(lease) = lease.slot.lock().take() {
+    let held = lease.slot.lock().take();
+    if let Some(held) = held {
         // The reply has sent what it has to send; the answer is of no use here.
-        drop(lease.cancel());
+        drop(held.cancel());
         deliver_from_drop();
     }
 }
 
 /// Gives back what a task was granted that does not want it any more: all of a lease. Other values hold nothing.
 pub(crate) fn give_back(value: &Bound<'_, PyAny>) {
-    if let Ok(lease) = value.cast::<PyLease>() {
+    // What a token made was not granted by this call: the token can be used again.
+    if let Ok(lease) = value.cast::<PyLease>()
+        && !lease.get().is_resumed
+    {
         give_back_lease(lease.get());
+    } else if let Ok(acquisition) = value.cast::<PySetAcquisition>() {
+        acquisition.get().cancel();
     }
 }
 
 impl Drop for PyLease {
     fn drop(&mut self) {
         let Some(lease) = self.slot.get_mut().take() else { return };
-        let is_of_parent = self.process != generation();
+        let warns = self.process == generation() && !self.is_resumed && self.owner.warns_of_drop(&lease);
         drop(lease);
         deliver_from_drop();
-        if is_of_parent || !self.set.get().warns_of_drops() {
+        if !warns {
             return;
         }
         let text = c"a lease was dropped without an end; settle it, or use it in a with block";

@@ -6,16 +6,22 @@
 
 mod amount;
 mod batch;
+mod catalog;
 mod clock;
 mod command;
+mod concurry;
 mod demand;
 mod denial;
+mod either_lease;
 mod error;
 mod hooks;
+mod input;
 mod lease;
 mod limit;
+mod limiter;
 mod logging;
 mod observing;
+mod pairs;
 mod pool;
 mod provider;
 mod set;
@@ -33,9 +39,13 @@ mod core_module {
     #[pymodule_export]
     use crate::batch::{BatchCall, BatchRun};
     #[pymodule_export]
+    use crate::catalog::{PyCatalog, PyNamespaces};
+    #[pymodule_export]
     use crate::clock::PyManualClock;
     #[pymodule_export]
     use crate::command::_run_command;
+    #[pymodule_export]
+    use crate::concurry::{PyAcquisition, PySetAcquisition, PySharedLimits};
     #[pymodule_export]
     use crate::demand::PyDemand;
     #[pymodule_export]
@@ -49,6 +59,8 @@ mod core_module {
         PyLimit, PyUnit, calls, fixed_window, per_day, per_hour, per_minute, per_second, quota, rate,
         resource, sliding_window,
     };
+    #[pymodule_export]
+    use crate::limiter::PyLimiter;
     #[pymodule_export]
     use crate::observing::PyEvent;
     #[pymodule_export]

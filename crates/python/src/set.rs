@@ -10,7 +10,7 @@ use pyo3::{PyTraverseError, PyVisit};
 use tollgate::{AsDemand, Attempt, Demand, Lease, Limit, LimitSet, Limits, Priority, Reach, calendar};
 
 use crate::amount::{seconds, shown, span, text};
-use crate::demand::{NamedAmounts, PyDemand, owned_demand};
+use crate::demand::{NamedAmounts, PyDemand, UnitLookup, owned_demand};
 use crate::denial::PyDenial;
 use crate::error::{OrRaise, invalid};
 use crate::lease::PyLease;
@@ -230,28 +230,28 @@ fn attempted(py: Python<'_>, attempt: Attempt<Lease<'static>>, owner: Py<PyLimit
 }
 
 /// The demand of a call: prepared, or collected from a dict and keywords.
-enum CallDemand<'a, 'py> {
+pub(crate) enum CallDemand<'a, 'py> {
     Prepared(&'a Demand),
     Collected(NamedAmounts<'py>),
 }
 
 impl<'a, 'py> CallDemand<'a, 'py> {
     #[inline]
-    fn of(
+    pub(crate) fn of(
         py: Python<'py>,
         demand: Option<&'a Bound<'py, PyAny>>,
         named: Option<&Bound<'py, PyDict>>,
-        limits: &Limits,
+        units: &impl UnitLookup,
     ) -> PyResult<CallDemand<'a, 'py>> {
         if let (Some(demand), None) = (demand, named)
             && let Ok(prepared) = demand.cast_exact::<PyDemand>()
         {
             return Ok(CallDemand::Prepared(&prepared.get().0));
         }
-        Ok(CallDemand::Collected(NamedAmounts::collect(py, demand, named, limits)?))
+        Ok(CallDemand::Collected(NamedAmounts::collect(py, demand, named, units)?))
     }
 
-    fn to_owned(&self) -> Demand {
+    pub(crate) fn to_owned(&self) -> Demand {
         match self {
             CallDemand::Prepared(demand) => (*demand).clone(),
             CallDemand::Collected(demand) => Demand::copy_of(demand),

@@ -29,7 +29,7 @@ pub struct Simulated {
 }
 
 /// A call between its start and its reply.
-struct SimCall {
+struct ArrivingCall {
     item: usize,
     call: StartedCall,
     /// What the provider answered, once the call has arrived there.
@@ -42,7 +42,7 @@ pub fn simulate(provider: &mut SimProvider, sizes: &[u64], workers: usize, seed:
     let mut queue = StartQueue::default();
     (0..sizes.len()).for_each(|item| queue.put(item));
     let mut events: BinaryHeap<Reverse<(Tick, u64)>> = BinaryHeap::new();
-    let mut in_flight: HashMap<u64, SimCall> = HashMap::new();
+    let mut in_flight: HashMap<u64, ArrivingCall> = HashMap::new();
     let (mut now, mut number, mut done) = (Tick::ZERO, 0_u64, 0);
     while done < sizes.len() && number < CALLS_MAX * sizes.len() as u64 {
         let mut wake = None;
@@ -69,7 +69,7 @@ pub fn simulate(provider: &mut SimProvider, sizes: &[u64], workers: usize, seed:
                 way => (None, way),
             };
             events.push(Reverse((now + after, number)));
-            in_flight.insert(number, SimCall { item, call, hint });
+            in_flight.insert(number, ArrivingCall { item, call, hint });
         }
         let event = events.peek().map(|Reverse((at, _))| *at);
         let Some(next) = [wake, event].into_iter().flatten().min() else { break };
@@ -79,11 +79,11 @@ pub fn simulate(provider: &mut SimProvider, sizes: &[u64], workers: usize, seed:
                 break;
             }
             events.pop();
-            let Some(SimCall { item, call, hint }) = in_flight.remove(&number) else { continue };
+            let Some(ArrivingCall { item, call, hint }) = in_flight.remove(&number) else { continue };
             let Some(hint) = hint else {
                 let (hint, latency) = provider.call(now, sizes[item]);
                 events.push(Reverse((now + latency, number)));
-                in_flight.insert(number, SimCall { item, call, hint: Some(hint) });
+                in_flight.insert(number, ArrivingCall { item, call, hint: Some(hint) });
                 continue;
             };
             scope.reply(now, &call, &hint, true);

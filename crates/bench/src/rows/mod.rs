@@ -6,6 +6,7 @@ mod core;
 mod dynamo;
 mod file;
 mod limiter;
+mod python;
 mod redis;
 mod shm;
 mod sweep;
@@ -16,6 +17,7 @@ use crate::comparison::Contest;
 use crate::footprint::Footprint;
 use crate::instructions::Instructions;
 use crate::options::Effort;
+use crate::python::PythonRow;
 use crate::result::BenchResult;
 use crate::single::Solo;
 use crate::slow_down::SlowDown;
@@ -27,6 +29,7 @@ pub(crate) enum BenchRow {
     Solo(Solo),
     Footprint(Footprint),
     Instructions(Instructions),
+    Python(PythonRow),
 }
 
 impl BenchRow {
@@ -37,6 +40,7 @@ impl BenchRow {
             Self::Solo(row) => row.name,
             Self::Footprint(row) => row.name,
             Self::Instructions(row) => row.name,
+            Self::Python(row) => row.name,
         }
     }
 
@@ -47,6 +51,7 @@ impl BenchRow {
             Self::Solo(row) => row.measure(effort),
             Self::Footprint(row) => row.measure(effort),
             Self::Instructions(row) => row.measure(),
+            Self::Python(row) => row.measure(effort),
         }
     }
 }
@@ -62,6 +67,7 @@ pub(crate) fn all() -> Vec<BenchRow> {
     rows.extend(batch::rows());
     rows.extend(sweep::rows());
     rows.extend(cli::rows());
+    rows.extend(python::rows());
     rows
 }
 

@@ -17,8 +17,10 @@ const USAGE: &str = "tollgate run [OPTIONS] <ENTITY> <RESOURCE> [LIMIT=AMOUNT]..
   tollgate run me jobs --wait -- make test   # in 20 shells, 3 at a time
   tollgate run user-1 gpt-4 rpm=1 --timeout 30s -- curl https://api.example.com
 
-Without amounts the command takes 1 of every limit, which is a whole dollar of a
-budget in dollars: name the amounts of an entity that has one.
+Without amounts the command takes 1 of every limit: one request, one slot. How
+much it takes of a limit that counts tokens or money must be given: 1 would be a
+single token, or a whole dollar. Once amounts are given, a rate that is not
+named is not taken from.
 
 The exit code is that of the command: 127 if there is no such command, 126 if it
 cannot be run, 128 plus the signal number if a signal ended it. It is 3 if a
@@ -32,7 +34,7 @@ pub(crate) struct RunArgs {
     /// Resource to use
     #[arg(value_name = "RESOURCE", value_parser = names::resource)]
     pub(crate) resource: String,
-    /// Amount of each limit [default: 1 of every limit]
+    /// Amount of each limit [default: 1 of every limit, none of which may count tokens or money]
     #[arg(value_name = "LIMIT=AMOUNT", value_parser = amount)]
     pub(crate) amounts: Vec<Amount>,
     /// Whether to wait, and how long.

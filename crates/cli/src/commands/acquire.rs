@@ -111,7 +111,7 @@ impl Answer for AcquireAnswer {
         };
         let action = if self.ticket.is_some() { "acquired" } else { "would acquire" };
         if let Some(ticket) = &self.ticket {
-            page.line(ticket);
+            page.verbatim(ticket);
         }
         let taken = taken.join(", ");
         page.remark(format_args!("{action} {taken} of {entity} on {resource}{waited}{warnings}"));

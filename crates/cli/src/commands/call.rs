@@ -6,7 +6,7 @@ use std::time::Duration;
 use anyhow::Result;
 use serde::Serialize;
 use tollgate::limiter::{LimiterError, LimiterLease};
-use tollgate::{DemandError, Limiter};
+use tollgate::{DemandError, Kind, Limit, Limiter};
 
 use super::wait_progress::WaitProgress;
 use super::waiting::VisibleWait;
@@ -14,6 +14,7 @@ use crate::args::WaitArgs;
 use crate::context::Context;
 use crate::demand_text::{self, Amount, Exact, Written};
 use crate::exit::{CallDenied, Exit, UsageError};
+use crate::limit_text::counts_tokens;
 use crate::output::{Answer, Format, Output, TextPage};
 use crate::units::Units;
 use crate::views::{DenialView, micros};
@@ -150,23 +151,62 @@ impl LimiterCall<'_> {
     }
 }
 
-/// Returns 1 of every limit, which is the default of a call.
+/// Returns 1 of every limit, which is the default of a call: one request, one slot.
 ///
 /// # Errors
 ///
-/// As the catalog.
+/// As the catalog; [`UsageError`] if a limit counts money or tokens, because how much a call takes of them is not known.
 pub(super) fn one_of_each(limiter: &Limiter, entity: &str, resource: &str) -> Result<Vec<Amount>> {
     let chain = limiter.catalog().chain(entity, resource).wait()?;
-    let limits = chain.links.first().map(|link| link.limits.clone());
-    let amount = |name: &str| Amount { limit: name.into(), amount: Written::one() };
-    Ok(limits.iter().flat_map(|limits| limits.iter()).map(|limit| amount(limit.name().as_str())).collect())
+    let limits: Vec<Limit> =
+        chain.links.first().iter().flat_map(|link| link.limits.iter().cloned()).collect();
+    let unknown: Vec<&str> =
+        limits.iter().filter(|limit| !counts_calls(limit)).map(|limit| limit.name().as_str()).collect();
+    if !unknown.is_empty() {
+        // What a call takes by itself need not be named.
+        let named = limits.iter().filter(|limit| !matches!(limit.kind(), Kind::Resource | Kind::Calls(_)));
+        let example: Vec<String> =
+            named.map(|limit| format!("{}={}", limit.name(), typical(limit))).collect();
+        let (unknown, example) = (unknown.join(" and "), example.join(" "));
+        let why = format!("how much of {unknown} the call takes must be given");
+        return Err(
+            UsageError(format!("{entity} on {resource}: {why}, such as {example}; 0 takes none")).into()
+        );
+    }
+    let amount = |limit: &Limit| Amount { limit: limit.name().to_string(), amount: Written::one() };
+    Ok(limits.iter().map(amount).collect())
 }
 
-/// Rewords an error for the command line, where the message of the library is about Rust.
+/// Returns whether 1 of a limit is one call, and not a token or a whole dollar.
+fn counts_calls(limit: &Limit) -> bool {
+    match limit.kind() {
+        Kind::Resource | Kind::Calls(_) => true,
+        _ => limit.unit().is_none_or(|unit| unit.decimals() == 0) && !counts_tokens(limit.name().as_str()),
+    }
+}
+
+/// Returns an amount that a call may take of a limit, for an example.
+fn typical(limit: &Limit) -> &'static str {
+    match limit.unit() {
+        Some(unit) if unit.decimals() > 1 => "0.05",
+        None if counts_tokens(limit.name().as_str()) => "1500",
+        _ => "1",
+    }
+}
+
+/// Rewords an error for the command line.
 pub(super) fn reword(error: LimiterError, units: &Units) -> anyhow::Error {
-    match &error {
+    match reworded(&error, units) {
+        Some(message) => UsageError(message).into(),
+        None => error.into(),
+    }
+}
+
+/// Returns the message of an error as the command line puts it, if the library puts it in another way.
+pub(super) fn reworded(error: &LimiterError, units: &Units) -> Option<String> {
+    match error {
         LimiterError::Demand { entity, resource, why: DemandError::MissingAmount { limit } } => {
-            UsageError(format!("{entity} on {resource}: {limit} needs an amount, such as {limit}=1")).into()
+            Some(format!("{entity} on {resource}: {limit} needs an amount, such as {limit}=1"))
         }
         LimiterError::Demand {
             entity,
@@ -175,9 +215,9 @@ pub(super) fn reword(error: LimiterError, units: &Units) -> anyhow::Error {
         } => {
             let [asked, capacity] = [asked, capacity].map(|amount| units.show_taken(limit.as_str(), *amount));
             let why = format!("a demand of {asked} can never fit {limit}, whose capacity is {capacity}");
-            UsageError(format!("{entity} on {resource}: {why}")).into()
+            Some(format!("{entity} on {resource}: {why}"))
         }
-        _ => error.into(),
+        _ => None,
     }
 }
 

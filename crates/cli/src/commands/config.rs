@@ -65,7 +65,7 @@ impl SourceName {
 
 impl Answer for Shown {
     fn text(&self, page: &mut TextPage) {
-        let mut table = TextTable::new(["SETTING", "SOURCE", "VALUE"]).hide_empty(1);
+        let mut table = TextTable::new(["SETTING", "SOURCE", "VALUE"]).hide_empty(1).wrap(2);
         for SettingView { key, value, source, from } in &self.settings {
             // The path of the file is long, and is shown below.
             let source = match (self.sources, source) {

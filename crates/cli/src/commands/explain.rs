@@ -25,7 +25,7 @@ pub(super) fn run(context: &Context, args: ExplainArgs) -> Result<Output> {
     let CallArgs { entity, resource, amounts } = args.call;
     let limiter = context.limiter()?;
     let units = Units::of_call(limiter.catalog(), &entity, &resource)?;
-    // The default is that of `tollgate run`: 1 of every limit.
+    // The default is that of `tollgate run`.
     let wanted = |resource: &str, amounts: Vec<Amount>| {
         if amounts.is_empty() { one_of_each(&limiter, &entity, resource) } else { Ok(amounts) }
     };
@@ -119,7 +119,7 @@ impl ExplainAnswer {
 /// Returns a table of every limit of every bucket.
 fn table_of(buckets: &[DemandStatusView]) -> TextTable {
     let headings = ["", "ENTITY", "LIMIT", "ASKED", "AVAILABLE", "OF", "ADMITS", "LIMITS FROM"];
-    let mut table = TextTable::new(headings).right(3).right(4).right(5).wrap(7).hide_empty(0).shorten(1);
+    let mut table = TextTable::new(headings).right(3).right(4).right(5).wrap(7).hide_empty(0);
     for DemandStatusView { entity, limits, level, .. } in buckets {
         let mut first = Some((TableCell::name(entity), TableCell::from(level)));
         for limit in limits {

@@ -94,8 +94,8 @@ impl Answer for MockUpAnswer {
             "anthropic" => ("/v1/messages", r#"{"model":"m","max_tokens":16,"messages":[]}"#),
             _ => ("/v1/chat/completions", r#"{"messages":[]}"#),
         };
-        page.line(format_args!("curl {}{path} -d '{body}'", self.url));
-        page.line(format_args!("curl {}/stats", self.url));
+        page.verbatim(format_args!("curl {}{path} -d '{body}'", self.url));
+        page.verbatim(format_args!("curl {}/stats", self.url));
         page.remark("press Ctrl-C to stop");
     }
 }

@@ -54,6 +54,11 @@ const AT_ONCE: &str = "at-once";
 /// The amount of a limit that never denies.
 const NO_BOUND: &str = "unbounded";
 
+/// Returns whether a limit counts tokens, by its name: `tpm`, `tpd`, `input_tokens`.
+pub(crate) fn counts_tokens(name: &str) -> bool {
+    matches!(name, "tpm" | "tpd" | "tps" | "tph") || name.contains("token")
+}
+
 #[cfg(test)]
 mod tests {
     use std::time::Duration;
@@ -158,6 +163,13 @@ mod tests {
             let why = parse(text).unwrap_err();
             assert!(why.contains(said), "{text:?}: {why}");
             assert!(why.ends_with(VALID), "{text:?}: {why}");
+        }
+    }
+
+    #[test]
+    fn limits_count_calls_or_tokens_by_their_names() {
+        for (name, tokens) in [("rpm", false), ("tpm", true), ("input_tokens", true), ("calls", false)] {
+            assert_eq!(counts_tokens(name), tokens, "{name}");
         }
     }
 }

@@ -1,12 +1,15 @@
 //! Output of commands: one value, written as JSON or as text.
 //!
-//! Tables fit the width of the terminal, or 80 columns. Text is always rendered with colours; [`anstream`] strips them
+//! Nothing is wider than the terminal. Text that goes elsewhere is wrapped to 80 columns, and has names as they are. Text is always rendered with colours; [`anstream`] strips them
 //! where the output is not a terminal.
 
 mod bar;
 mod chart;
+mod columns;
 mod cut;
 mod escape;
+mod fit;
+mod frame;
 mod number;
 mod page;
 mod progress;
@@ -24,6 +27,7 @@ pub(crate) use bar::shown_bar;
 pub(crate) use chart::{Chart, line_of};
 pub(crate) use cut::cut_line;
 pub(crate) use escape::{escape, escape_json, escape_lines, escape_page, is_unsafe_char};
+pub(crate) use frame::frame;
 pub(crate) use number::{compact, counted, grouped};
 pub(crate) use page::TextPage;
 pub(crate) use progress::ProgressLine;
@@ -124,7 +128,7 @@ impl Output {
         let (text, remark) = match format {
             Format::Json => (answer.json().context("the output cannot be written as JSON")? + "\n", None),
             Format::Text => {
-                let mut page = TextPage::new(terminal.width);
+                let mut page = TextPage::on(terminal);
                 answer.text(&mut page);
                 page.finish()
             }

@@ -2,35 +2,61 @@ use std::fmt::{Display, Write};
 
 use super::style::{self, paint};
 use super::wrap::wrapped;
-use super::{TableCell, TextTable, escape_page};
+use super::{TableCell, Terminal, TextTable, escape_page};
 
 /// A page of text output: lines, fields and tables of a given width.
 pub(crate) struct TextPage {
     text: String,
     remark: Option<String>,
-    width: usize,
+    width: PageWidth,
+    /// Whether lines of text are wrapped to the width.
+    wraps: bool,
+}
+
+/// The width of a page.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct PageWidth {
+    /// The columns.
+    pub(super) columns: usize,
+    /// Whether no table is wider. Otherwise the lines are for a file or a program, which finds names as they are.
+    pub(super) is_bounded: bool,
 }
 
 impl TextPage {
-    /// Creates an empty page.
-    pub(crate) fn new(width: usize) -> TextPage {
-        TextPage { text: String::new(), remark: None, width }
+    /// Creates an empty page of a screen, which truncates lines.
+    pub(crate) fn new(columns: usize) -> TextPage {
+        let width = PageWidth { columns, is_bounded: true };
+        TextPage { text: String::new(), remark: None, width, wraps: false }
+    }
+
+    /// Creates an empty page for the streams of a process.
+    pub(crate) fn on(terminal: &Terminal) -> TextPage {
+        let width = PageWidth { columns: terminal.width, is_bounded: terminal.is_bounded };
+        TextPage { width, wraps: terminal.is_bounded, ..TextPage::new(terminal.width) }
     }
 
     /// Returns the width in columns.
     pub(crate) fn width(&self) -> usize {
-        self.width
+        self.width.columns
     }
 
-    /// Adds a line.
+    /// Adds a line, which a terminal shows wrapped between words.
     pub(crate) fn line(&mut self, line: impl Display) {
+        match self.wraps {
+            true => self.verbatim(wrapped(&line.to_string(), self.width.columns)),
+            false => self.verbatim(line),
+        }
+    }
+
+    /// Adds lines as they are: to be copied into a shell or a file.
+    pub(crate) fn verbatim(&mut self, lines: impl Display) {
         // Writing to a string cannot fail.
-        let _ = writeln!(self.text, "{line}");
+        let _ = writeln!(self.text, "{lines}");
     }
 
     /// Adds a sentence, wrapped to the width.
     pub(crate) fn sentence(&mut self, sentence: impl Display) {
-        self.line(wrapped(&sentence.to_string(), self.width));
+        self.verbatim(wrapped(&sentence.to_string(), self.width.columns));
     }
 
     /// Adds an empty line, unless the page is empty.

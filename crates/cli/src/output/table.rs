@@ -1,27 +1,26 @@
-//! Tables that fit a width: long text is wrapped, and names are shortened only where a table asks for it.
+//! Tables that are no wider than their page: text is wrapped where a table asks for it, and other cells are shortened, names
+//! first. A page of which programs may read a line has names as they are.
 //!
 //! No library: comfy-table and tabled cut a cell at its end, so that two long names would look alike, and do not leave out
 //! empty columns; what this file does would remain beside them.
 
 use anstyle::Style;
 
+use super::columns::{GAP, Narrowing, TableColumn, narrow};
 use super::escape;
+use super::fit::{LongWord, lines_of_words, without_end, without_middle};
+use super::page::PageWidth;
 use super::style::{self, paint};
 
-/// The gap between two columns.
-const GAP: usize = 2;
-
-/// The minimum width of a wrapped column.
-const WRAPPED_MIN: usize = 12;
-
-/// The minimum width of a shortened column.
-const SHORTENED_MIN: usize = 8;
+/// The minimum width of a wrapped column in which long words are broken.
+const BROKEN_MIN: usize = 32;
 
 /// A text with its style.
 #[derive(Clone, Debug)]
 pub(crate) struct TableCell {
     text: String,
     style: Style,
+    is_name: bool,
 }
 
 /// Rows of cells under headings.
@@ -30,19 +29,20 @@ pub(crate) struct TextTable {
     rows: Vec<Vec<TableCell>>,
     right: Vec<usize>,
     hidden: Vec<usize>,
-    wrapped: Option<usize>,
+    wrapped: Vec<usize>,
     shortened: Vec<usize>,
 }
 
 impl TableCell {
     /// Returns a cell with a text in a style.
     pub(crate) fn styled(text: impl ToString, style: Style) -> TableCell {
-        TableCell { text: escape(&text.to_string()), style }
+        TableCell { text: escape(&text.to_string()), style, is_name: false }
     }
 
-    /// Returns a cell with the name of an entity, a resource, a namespace or a limit.
+    /// Returns a cell with the name of an entity, a resource, a namespace or a limit, whose middle is left out where it does
+    /// not fit.
     pub(crate) fn name(text: impl ToString) -> TableCell {
-        TableCell::styled(text, style::NAME)
+        TableCell { is_name: true, ..TableCell::styled(text, style::NAME) }
     }
 
     fn width(&self) -> usize {
@@ -64,7 +64,7 @@ impl TextTable {
             rows: Vec::new(),
             right: Vec::new(),
             hidden: Vec::new(),
-            wrapped: None,
+            wrapped: Vec::new(),
             shortened: Vec::new(),
         }
     }
@@ -90,11 +90,12 @@ impl TextTable {
 
     /// Wraps the text of a column if it does not fit.
     #[must_use]
-    pub(crate) fn wrap(self, column: usize) -> TextTable {
-        TextTable { wrapped: Some(column), ..self }
+    pub(crate) fn wrap(mut self, column: usize) -> TextTable {
+        self.wrapped.push(column);
+        self
     }
 
-    /// Leaves out the middle of long texts of a column if they do not fit: for screens that truncate lines.
+    /// Leaves out the middle of long texts of a column if they do not fit, as in columns of [names](TableCell::name).
     #[must_use]
     pub(crate) fn shorten(mut self, column: usize) -> TextTable {
         self.shortened.push(column);
@@ -112,87 +113,58 @@ impl TextTable {
     }
 
     /// Adds the table to a text.
-    pub(super) fn render(&self, text: &mut String, width: usize) {
-        let widths = self.widths(width);
+    pub(super) fn render(&self, text: &mut String, width: PageWidth) {
+        let columns = self.columns(width);
         if !self.headings.is_empty() {
-            let heading = |heading: &String| TableCell::styled(heading, style::HEADING);
-            let headings: Vec<TableCell> = self.headings.iter().map(heading).collect();
-            self.render_line(text, &headings, &widths);
+            let heading = |(heading, column): (&String, &Option<TableColumn>)| {
+                let width = column.map_or(0, |column| column.width);
+                TableCell::styled(without_end(heading, width), style::HEADING)
+            };
+            let headings: Vec<TableCell> = self.headings.iter().zip(&columns).map(heading).collect();
+            self.render_line(text, &headings, &columns);
         }
         for row in &self.rows {
-            for line in self.lines_of(row, &widths) {
-                self.render_line(text, &line, &widths);
+            for line in lines_of(row, &columns, width.is_bounded) {
+                self.render_line(text, &line, &columns);
             }
         }
     }
 
-    /// Returns the width of each column; `None` if it is left out.
-    fn widths(&self, width: usize) -> Vec<Option<usize>> {
-        let columns = self.rows.iter().map(Vec::len).max().unwrap_or(0).max(self.headings.len());
-        let heading = |column: usize| self.headings.get(column).map_or(0, |heading| heading.chars().count());
-        let widest =
-            |column: usize| self.rows.iter().filter_map(|row| row.get(column)).map(TableCell::width).max();
-        let is_hidden = |column: usize| self.hidden.contains(&column) && widest(column).unwrap_or(0) == 0;
-        let full = |column: usize| heading(column).max(widest(column).unwrap_or(0));
-        let mut widths: Vec<Option<usize>> =
-            (0..columns).map(|column| (!is_hidden(column)).then(|| full(column))).collect();
-        let too_much = |widths: &[Option<usize>]| {
-            let gaps = GAP * widths.iter().flatten().count().saturating_sub(1);
-            (widths.iter().flatten().sum::<usize>() + gaps).saturating_sub(width)
-        };
-        let over = too_much(&widths);
-        if let Some(Some(wrapped)) = self.wrapped.and_then(|column| widths.get_mut(column)) {
-            *wrapped = wrapped.saturating_sub(over).max(WRAPPED_MIN.min(*wrapped));
+    /// Returns the columns, as wide as they are shown; `None` for one that is left out.
+    fn columns(&self, width: PageWidth) -> Vec<Option<TableColumn>> {
+        let count = self.rows.iter().map(Vec::len).max().unwrap_or(0).max(self.headings.len());
+        let mut columns: Vec<Option<TableColumn>> = (0..count).map(|column| self.column(column)).collect();
+        narrow(&mut columns, width.columns, width.is_bounded);
+        columns
+    }
+
+    /// Returns a column as wide as its widest cell; `None` if it is left out.
+    fn column(&self, column: usize) -> Option<TableColumn> {
+        let cells = || self.rows.iter().filter_map(|row| row.get(column));
+        let widest = cells().map(TableCell::width).max().unwrap_or(0);
+        if widest == 0 && self.hidden.contains(&column) {
+            return None;
         }
-        // The widest column is shortened first, so that each keeps as much as possible.
-        for _ in 0..too_much(&widths) {
-            let widest = self.shortened.iter().filter_map(|column| Some((widths[*column]?, *column))).max();
-            match widest {
-                Some((wide, column)) if wide > SHORTENED_MIN => widths[column] = Some(wide - 1),
-                _ => break,
+        let heading = self.headings.get(column).map_or(0, |heading| heading.chars().count());
+        let narrowing = match column {
+            column if self.wrapped.contains(&column) => Narrowing::Wrap,
+            column if self.shortened.contains(&column) || cells().any(|cell| cell.is_name) => {
+                Narrowing::Middle
             }
-        }
-        widths
-    }
-
-    /// Returns the lines of a row: more than one if a text is wrapped.
-    fn lines_of(&self, row: &[TableCell], widths: &[Option<usize>]) -> Vec<Vec<TableCell>> {
-        let wrapped = self.wrapped.and_then(|column| Some((column, row.get(column)?, widths[column]?)));
-        let Some((column, cell, width)) = wrapped.filter(|(_, cell, width)| cell.width() > *width) else {
-            return vec![row.to_vec()];
+            column if self.right.contains(&column) => Narrowing::Last,
+            _ => Narrowing::End,
         };
-        let mut lines = Vec::new();
-        for (index, part) in parts(&cell.text, width).into_iter().enumerate() {
-            let part = TableCell::styled(part, cell.style);
-            let empty = |_| TableCell::from("");
-            let mut line: Vec<TableCell> =
-                if index == 0 { row.to_vec() } else { row.iter().map(empty).collect() };
-            line[column] = part;
-            lines.push(line);
-        }
-        lines
+        let word = |cell: &TableCell| cell.text.split(' ').map(|word| word.chars().count()).max();
+        let word = cells().filter_map(word).max().unwrap_or(0).max(heading);
+        Some(TableColumn { width: widest.max(heading), word, narrowing })
     }
 
-    /// Shortens the text of a cell in the middle, if it does not fit and its column may be shortened.
-    fn fitted(&self, column: usize, cell: &TableCell, width: usize) -> TableCell {
-        if !self.shortened.contains(&column) || cell.width() <= width {
-            return cell.clone();
-        }
-        let letters = width.saturating_sub(1);
-        let start = letters.div_ceil(2);
-        let end = letters / 2;
-        let text: Vec<char> = cell.text.chars().collect();
-        let shortened = text[..start].iter().chain(['…'].iter()).chain(&text[text.len() - end..]);
-        TableCell { text: shortened.collect(), style: cell.style }
-    }
-
-    fn render_line(&self, text: &mut String, cells: &[TableCell], widths: &[Option<usize>]) {
+    fn render_line(&self, text: &mut String, cells: &[TableCell], columns: &[Option<TableColumn>]) {
         let mut blanks = 0;
-        let shown = cells.iter().zip(widths).enumerate();
-        for (column, cell, width) in
-            shown.filter_map(|(column, (cell, width))| Some((column, cell, (*width)?)))
+        let shown = cells.iter().zip(columns).enumerate();
+        for (column, cell, TableColumn { width, .. }) in
+            shown.filter_map(|(index, (cell, column))| Some((index, cell, (*column)?)))
         {
-            let cell = &self.fitted(column, cell, width);
             let pad = width.saturating_sub(cell.width());
             let (before, after) = if self.right.contains(&column) { (pad, 0) } else { (0, pad) };
             if !cell.text.is_empty() {
@@ -209,23 +181,34 @@ impl TextTable {
     }
 }
 
-/// Splits a text into lines of at most `width`, at blanks.
-fn parts(text: &str, width: usize) -> Vec<String> {
-    let mut lines = vec![String::new()];
-    for word in text.split(' ') {
-        let line = lines.last().map_or(0, |line| line.chars().count());
-        let room = width.saturating_sub(line + usize::from(line > 0));
-        if word.chars().count() > room && line > 0 {
-            lines.push(String::new());
-        }
-        if let Some(line) = lines.last_mut() {
-            if !line.is_empty() {
-                line.push(' ');
-            }
-            line.push_str(word);
-        }
+/// Returns what becomes of words that do not fit a wrapped column: in a narrow one the parts of a broken name would fill lines and
+/// lines.
+fn long_word(width: usize, is_bounded: bool) -> LongWord {
+    match width {
+        _ if !is_bounded => LongWord::Keep,
+        0..BROKEN_MIN => LongWord::Shorten,
+        _ => LongWord::Break,
     }
-    lines
+}
+
+/// Returns the lines of a row: more than one if a text is wrapped.
+fn lines_of(row: &[TableCell], columns: &[Option<TableColumn>], is_bounded: bool) -> Vec<Vec<TableCell>> {
+    let fitted = |(cell, column): (&TableCell, &Option<TableColumn>)| match column {
+        Some(column) if cell.width() > column.width => match column.narrowing {
+            Narrowing::Wrap => lines_of_words(&cell.text, column.width, long_word(column.width, is_bounded)),
+            Narrowing::Middle => vec![without_middle(&cell.text, column.width)],
+            Narrowing::End | Narrowing::Last => vec![without_end(&cell.text, column.width)],
+        },
+        _ => vec![cell.text.clone()],
+    };
+    let texts: Vec<Vec<String>> = row.iter().zip(columns).map(fitted).collect();
+    let count = texts.iter().map(Vec::len).max().unwrap_or(0);
+    let line = |line: usize| {
+        let cells = row.iter().zip(&texts);
+        let text = |texts: &Vec<String>| texts.get(line).cloned().unwrap_or_default();
+        cells.map(|(cell, texts)| TableCell { text: text(texts), ..cell.clone() }).collect()
+    };
+    (0..count).map(line).collect()
 }
 
 #[cfg(test)]
@@ -234,7 +217,7 @@ mod tests {
 
     fn rendered(table: &TextTable, width: usize) -> String {
         let mut text = String::new();
-        table.render(&mut text, width);
+        table.render(&mut text, PageWidth { columns: width, is_bounded: true });
         anstream::adapter::strip_str(&text).to_string()
     }
 
@@ -276,9 +259,44 @@ mod tests {
         assert_eq!(rendered(&table, 80), "a\\u{1b}[2J\\nb\\u{9b}c\n");
     }
 
+    const NAME: &str = "customer-0123456789-project-blue-key-000000042";
+
+    /// A table of which nothing was declared but its numbers.
+    fn any_table() -> TextTable {
+        let mut table = TextTable::new(["ENTITY", "RESOURCE", "LIMIT", "AVAILABLE", "OF", "FULL", "NOTE"]);
+        table = table.right(3).right(4);
+        let amount = || TableCell::from("1,234,567.123456 USD");
+        let note = TableCell::from("a note of several words, the last of which is long");
+        table.row([TableCell::name(NAME), NAME.into(), NAME.into(), amount(), amount(), NAME.into(), note]);
+        table
+    }
+
     #[test]
-    fn a_word_that_is_too_long_is_not_cut() {
-        assert_eq!(parts("aaaaaaaa bb", 4), ["aaaaaaaa", "bb"]);
-        assert_eq!(parts("", 4), [""]);
+    fn no_table_is_wider_than_its_page() {
+        let wrapped = || [0, 2, 6].into_iter().fold(any_table(), TextTable::wrap);
+        for table in [any_table(), wrapped(), any_table().shorten(1).shorten(5)] {
+            for width in 40..300 {
+                let text = rendered(&table, width);
+                let widest = text.lines().map(|line| line.chars().count()).max().unwrap_or(0);
+                assert!(widest <= width, "{widest} of {width} columns\n{text}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_page_that_programs_may_read_has_every_name_as_it_is() {
+        let mut text = String::new();
+        any_table().wrap(2).wrap(6).render(&mut text, PageWidth { columns: 80, is_bounded: false });
+        let text = anstream::adapter::strip_str(&text).to_string();
+        assert_eq!(text.matches(NAME).count(), 4, "{text}");
+        assert!(text.lines().count() > 2, "text is wrapped: {text}");
+    }
+
+    #[test]
+    fn two_columns_can_be_wrapped() {
+        let mut table = TextTable::new(["ONE", "TWO"]).wrap(0).wrap(1);
+        table.row(["one two three four".into(), "five six seven eight nine".into()]);
+        let expected = "ONE             TWO\none two three   five six seven\nfour            eight nine\n";
+        assert_eq!(rendered(&table, 30), expected);
     }
 }

@@ -13,6 +13,8 @@ const WIDTH_MIN: usize = 40;
 pub(crate) struct Terminal {
     /// The width in columns.
     pub(crate) width: usize,
+    /// Whether stdout is a terminal, or COLUMNS gives it a width, so that no line may be wider.
+    pub(crate) is_bounded: bool,
     /// Whether stdin and stderr are a terminal, so that questions can be asked.
     pub(crate) can_ask: bool,
     /// Whether stderr is a terminal.
@@ -32,9 +34,11 @@ impl Terminal {
             let (Width(width), _) = terminal_size::terminal_size_of(io::stdout())?;
             Some(usize::from(width))
         };
-        let width = columns.or_else(seen).unwrap_or(WIDTH).max(WIDTH_MIN);
+        let known = columns.or_else(seen);
+        let width = known.unwrap_or(WIDTH).max(WIDTH_MIN);
         let is_watched = io::stderr().is_terminal();
-        Terminal { width, can_ask: io::stdin().is_terminal() && is_watched, is_watched }
+        let can_ask = io::stdin().is_terminal() && is_watched;
+        Terminal { width, is_bounded: known.is_some(), can_ask, is_watched }
     }
 }
 

@@ -54,6 +54,7 @@ pub(crate) fn entity_table<'a>(entities: impl IntoIterator<Item = &'a EntityView
     let mut table = TextTable::new(["ENTITY", "NAME", "PARENT", "CHILDREN", "CREATED"])
         .right(3)
         .wrap(1)
+        .wrap(2)
         .hide_empty(1)
         .hide_empty(2)
         .hide_empty(3);

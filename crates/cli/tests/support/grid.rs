@@ -44,6 +44,11 @@ impl Grid {
         self.column += 1;
     }
 
+    /// Erases the rest of the line. Behind the last column the cursor is still on it, as on real terminals.
+    fn erase(&mut self) {
+        self.rows[self.row].truncate(self.column.min(self.columns - 1));
+    }
+
     fn down(&mut self, by: usize) {
         self.row += by;
         self.rows.resize(self.rows.len().max(self.row + 1), Vec::new());
@@ -60,8 +65,15 @@ impl Grid {
                 self.row = self.row.saturating_sub(count);
             }
             "B" => self.down(count),
-            "K" => self.rows[self.row].clear(),
-            "m" => {}
+            "H" => (self.row, self.column) = (0, 0),
+            "K" if &text[..end] == "2" => self.rows[self.row].clear(),
+            "K" => self.erase(),
+            "J" => {
+                self.erase();
+                self.rows[self.row + 1..].iter_mut().for_each(Vec::clear);
+            }
+            // Colours, and modes that change no text.
+            "m" | "h" | "l" => {}
             other => panic!("an unexpected sequence ends with {other}"),
         }
         &text[end + 1..]

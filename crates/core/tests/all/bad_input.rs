@@ -164,10 +164,7 @@ fn an_invalid_demand_is_refused_with_the_reason() {
             Box::new(demand! { rps: 1 }),
             "the demand names \"rps\", which is no limit here; known limits: rpm, tpm",
         ),
-        (
-            Box::new(demand! {}),
-            "the demand names no amount, but rpm requires one, such as demand! { rpm: 1 }",
-        ),
+        (Box::new(demand! {}), "the demand names no amount, but rpm requires one, such as rpm=1"),
         (Box::new(demand! { rpm: 11 }), "a demand of 11 can never fit rpm, whose capacity is 10"),
         (
             Box::new(demand! { rpm: 1, rpm: 1 }),

@@ -74,6 +74,11 @@ impl Pending {
         Pending { name, state: Mutex::new(state) }
     }
 
+    /// Returns an awaitable of an operation that was not polled yet.
+    pub(crate) fn of(name: &'static str, operation: PendingOp, first: FirstPoll) -> Pending {
+        Pending::new(name, Box::new(move |_| Ok(Begun::UnderWay(operation, first))))
+    }
+
     /// Takes the operation, to be polled by an event loop.
     pub(super) fn take_operation(&self) -> Option<PendingOp> {
         self.state.lock().operation.take()

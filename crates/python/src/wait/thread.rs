@@ -63,7 +63,22 @@ pub(crate) fn block_on<T: Send>(
     future: impl Future<Output = T> + Send,
     first: FirstPoll,
 ) -> PyResult<T> {
-    let output = wait_for(py, future, first);
+    let output = wait_for(py, future, first, check_no_loop);
+    deliver(py);
+    output
+}
+
+/// Waits for a future in this thread, also if that stops the event loop that runs in it.
+///
+/// # Errors
+///
+/// What a signal handler raises. The future is dropped then.
+pub(crate) fn block_on_in_loop<T: Send>(
+    py: Python<'_>,
+    future: impl Future<Output = T> + Send,
+    first: FirstPoll,
+) -> PyResult<T> {
+    let output = wait_for(py, future, first, |_| Ok(()));
     deliver(py);
     output
 }
@@ -72,6 +87,7 @@ fn wait_for<T: Send>(
     py: Python<'_>,
     future: impl Future<Output = T> + Send,
     first: FirstPoll,
+    check_may_wait: impl FnOnce(Python<'_>) -> PyResult<()>,
 ) -> PyResult<T> {
     let mut future = pin!(future);
     if first == FirstPoll::Attached
@@ -84,7 +100,7 @@ fn wait_for<T: Send>(
     {
         return Ok(output);
     }
-    check_no_loop(py)?;
+    check_may_wait(py)?;
     let fd = wake_fd()?;
     let waker = Waker::from(fd.clone());
     let is_main = is_main_thread(py)?;

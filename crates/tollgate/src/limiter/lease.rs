@@ -287,6 +287,28 @@ impl<'a> LimiterLease<'a> {
         own.filter_map(|take| taken(&take.limits, &take.costs)).reduce(|a, b| a + b)
     }
 
+    /// Returns the limits of the resource of the call that were in force for the entity when it was taken; `None` if nothing was
+    /// taken, because the store was unavailable. Of a lease that was redeemed only their names count.
+    pub fn limits(&self) -> Option<&Limits> {
+        match &self.grant {
+            LimiterGrant::Pinned { route, .. } | LimiterGrant::PinnedChain { route, .. } => {
+                Some(&route.chain.links.first()?.limits)
+            }
+            LimiterGrant::Stored(stored) => Some(&stored.takes().next()?.limits),
+            LimiterGrant::Nothing => None,
+        }
+    }
+
+    /// Returns what was reported of a limit of the resource of the call, with the adjustments since; `None` if nothing was.
+    pub fn reported(&self, limit: &str) -> Option<u64> {
+        let noted = self.extra.as_ref()?.deltas.noted(0, limit)?;
+        let LimiterGrant::Stored(stored) = &self.grant else { return None };
+        // What is reported counts against what was taken at first.
+        let take = stored.takes().next()?;
+        let reserved = take.costs.amount(take.limits.index(limit)?);
+        u64::try_from(i128::from(reserved) + noted).ok()
+    }
+
     /// Returns the entity and the resource of the call; `None` if nothing was taken, because the store was unavailable.
     pub fn called(&self) -> Option<(&str, &str)> {
         match &self.grant {

@@ -20,6 +20,12 @@ impl Deltas {
         found.map_or(0, |(_, _, delta)| *delta)
     }
 
+    /// Returns what was noted of a limit; `None` if nothing was.
+    pub(super) fn noted(&self, resource: usize, limit: &str) -> Option<i128> {
+        let found = self.0.iter().find(|(other, name, _)| *other == resource && name.as_str() == limit);
+        found.map(|(_, _, delta)| *delta)
+    }
+
     fn set(&mut self, resource: usize, limit: &Name, delta: i128) {
         match self.0.iter_mut().find(|(other, name, _)| *other == resource && name == limit) {
             Some(found) => found.2 = delta,

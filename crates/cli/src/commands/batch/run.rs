@@ -32,6 +32,7 @@ use crate::args::BatchRunArgs;
 use crate::commands::shutdown::ServerSignal;
 use crate::context::Context;
 use crate::exit::{Exit, UsageError};
+use crate::limit_text::counts_tokens;
 use crate::output::{Format, Output, grouped};
 
 /// Sends all requests, and returns the summary.
@@ -89,18 +90,18 @@ pub(super) fn run(context: &Context, args: BatchRunArgs) -> Result<Output> {
         watched(watch, run, &mut shutdown, &mut reasons, &closed, &reachability).await
     })?;
     for notice in closed.take_notices() {
-        context.note(notice);
+        context.warn(notice);
     }
-    note_bad_lines(context, &summary, &bad);
+    warn_of_bad_lines(context, &summary, &bad);
     // The journal has all results, so the summary is shown even if they cannot be written in their format.
     let unwritten = export::write(&args).err().map(|why| format!("{why:#}"));
     if let Some(why) = &unwritten {
-        context.note(why);
+        context.warn(why);
     }
     let unreachable = reachability.reason();
     if let (Some(reason), Format::Json) = (&unreachable, context.format) {
         // In text output it is part of the summary.
-        context.note(reason);
+        context.warn(reason);
     }
     let exit = match (&unreachable, is_good(&summary, &bad) && unwritten.is_none()) {
         (Some(_), _) => Exit::UNAVAILABLE,
@@ -122,8 +123,8 @@ fn is_good(summary: &Summary, bad: &BadLines) -> bool {
     without + passed_over == 0 && is_open && summary.stopped.is_none() && bad.broken().is_none()
 }
 
-/// Notes on stderr which lines of the input were not sent, because the screen may not have shown it.
-fn note_bad_lines(context: &Context, summary: &Summary, bad: &BadLines) {
+/// Reports on stderr which lines of the input were not sent, because the screen may not have shown it.
+fn warn_of_bad_lines(context: &Context, summary: &Summary, bad: &BadLines) {
     let progress = &summary.progress;
     let parts = [
         ("invalid lines", bad.count()),
@@ -138,10 +139,10 @@ fn note_bad_lines(context: &Context, summary: &Summary, bad: &BadLines) {
     if let (false, Some(first)) = (parts.is_empty(), bad.first()) {
         let parts = parts.join(", ");
         let path = bad.path().display();
-        context.note(format_args!("lines that were not sent are in {path}: {parts}; {first}"));
+        context.warn(format_args!("lines that were not sent are in {path}: {parts}; {first}"));
     }
     if let Some(why) = bad.broken() {
-        context.note(&why);
+        context.warn(&why);
     }
 }
 
@@ -194,7 +195,7 @@ async fn watched(
             },
             () = watch.due() => {
                 for notice in closed.take_notices() {
-                    watch.note(&notice);
+                    watch.warn(&notice);
                 }
                 watch.show(&run);
             }
@@ -344,22 +345,5 @@ impl LimitRoles {
             demand = demand.with(name, tokens);
         }
         demand
-    }
-}
-
-/// Returns whether a limit counts tokens, by its name: `tpm`, `tpd`, `input_tokens`.
-fn counts_tokens(name: &str) -> bool {
-    matches!(name, "tpm" | "tpd" | "tps" | "tph") || name.contains("token")
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn limits_count_calls_or_tokens_by_their_names() {
-        for (name, tokens) in [("rpm", false), ("tpm", true), ("input_tokens", true), ("calls", false)] {
-            assert_eq!(counts_tokens(name), tokens, "{name}");
-        }
     }
 }

@@ -21,7 +21,7 @@ pub(crate) struct BatchSummaryAnswer {
     /// Requests that succeeded in this run.
     done: u64,
     failed: u64,
-    /// Requests that remain: `--resume` continues with them.
+    /// Requests without a result: `--resume` continues with them.
     unfinished: u64,
     /// Requests that succeeded in an earlier run.
     earlier: u64,
@@ -57,7 +57,7 @@ pub(crate) struct BatchSummaryAnswer {
     /// Accounts that were closed.
     closed_accounts: u64,
     accounts: Vec<AccountLine>,
-    /// Why requests failed, the most common first.
+    /// Why requests have no output, the most common first.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     reasons: Vec<CountedReason>,
     /// Why the batch ended early, if it did.
@@ -233,7 +233,7 @@ impl Answer for BatchSummaryAnswer {
             );
         }
         if self.unfinished > 0 {
-            row("remaining", count(self.unfinished));
+            row("unfinished", TableCell::from(format!("{}; --resume sends them", grouped(self.unfinished))));
         }
         if let Some(errors) = &self.errors {
             let parts = [
@@ -293,9 +293,9 @@ impl Answer for BatchSummaryAnswer {
         }
         if !self.reasons.is_empty() {
             page.gap();
-            let mut table = TextTable::new(["FAILED", "REASON"]).wrap(1);
-            for CountedReason { reason, requests } in &self.reasons {
-                table.row([count(*requests), TableCell::from(reason.clone())]);
+            let mut table = TextTable::new(["REQUESTS", "STATUS", "REASON"]).right(0).wrap(2);
+            for CountedReason { status, reason, requests } in &self.reasons {
+                table.row([count(*requests), status.word().into(), reason.into()]);
             }
             page.table(&table);
         }

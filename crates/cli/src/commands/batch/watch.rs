@@ -82,11 +82,11 @@ impl<'a> ProgressView<'a> {
         }
     }
 
-    /// Prints a notice to stderr: above the bar, if there is one.
-    pub(crate) fn note(&self, note: &str) {
+    /// Prints a warning to stderr: above the bar, if there is one.
+    pub(crate) fn warn(&self, reason: &str) {
         match &self.how {
-            WatchStyle::Bar(bar) => bar.suspend(|| self.context.note(note)),
-            WatchStyle::Lines | WatchStyle::Nothing => self.context.note(note),
+            WatchStyle::Bar(bar) => bar.suspend(|| self.context.warn(reason)),
+            WatchStyle::Lines | WatchStyle::Nothing => self.context.warn(reason),
         }
     }
 

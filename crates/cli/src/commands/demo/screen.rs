@@ -6,7 +6,7 @@ use anyhow::Result;
 
 use super::view::{DemoSize, DemoView};
 use crate::context::Context;
-use crate::output::{Format, ProgressLine, style};
+use crate::output::{Format, ProgressLine, frame, style};
 
 /// The lines of a terminal that does not report its size.
 const LINES: usize = 24;
@@ -45,14 +45,12 @@ impl DemoScreen {
         match self {
             DemoScreen::Table { size, height } => {
                 let lines = view.lines(*size, done, seconds);
-                let mut frame = if *height > 0 { format!("\r\u{1b}[{height}A") } else { String::new() };
-                for line in &lines {
-                    frame.push_str(&style::seen(line));
-                    frame.push_str("\u{1b}[K\n");
-                }
+                let start = if *height > 0 { format!("\r\u{1b}[{height}A") } else { String::new() };
+                let shown: Vec<String> = lines.iter().map(|line| style::seen(line)).collect();
+                let shown: Vec<&str> = shown.iter().map(String::as_str).collect();
                 *height = lines.len();
                 let mut stdout = io::stdout().lock();
-                stdout.write_all(frame.as_bytes())?;
+                writeln!(stdout, "{}", frame(&start, &shown))?;
                 stdout.flush()?;
             }
             DemoScreen::Lines { last } if *last != Some(done) => {

@@ -171,7 +171,7 @@ impl Answer for DemoSummary {
         }
         page.table(&table);
         page.heading("Try next");
-        let mut next = TextTable::bare();
+        let mut next = TextTable::bare().wrap(0).wrap(1);
         for (line, why) in NEXT {
             next.row([format!("  {line}").into(), TableCell::from(why)]);
         }

@@ -118,7 +118,7 @@ impl Answer for EntityShowAnswer {
 impl EntityShowAnswer {
     /// Returns the settings for single resources and for all others, if there are any.
     fn access_rows(&self) -> Option<TextTable> {
-        let mut table = TextTable::new(["RESOURCE", "ACCESS", "CASCADE"]);
+        let mut table = TextTable::new(["RESOURCE", "ACCESS", "CASCADE"]).shorten(0);
         let access = |resource: &String| match self.access.get(resource) {
             Some(access) => {
                 TableCell::styled(*access, if *access == "off" { style::BAD } else { style::GOOD })
@@ -139,7 +139,7 @@ impl EntityShowAnswer {
     }
 
     fn limit_rows(&self) -> TextTable {
-        let mut table = remark_table("RESOURCE");
+        let mut table = remark_table("RESOURCE").shorten(0);
         for (resource, limits) in &self.limits {
             let resource = if resource == DEFAULT_RESOURCE { "(all others)" } else { resource };
             let mut first = Some(TableCell::from(resource));
@@ -152,7 +152,8 @@ impl EntityShowAnswer {
     }
 
     fn bucket_rows(&self) -> TextTable {
-        let mut table = TextTable::new(["RESOURCE", "LIMIT", "AVAILABLE", "OF", ""]).right(2).right(3);
+        let mut table =
+            TextTable::new(["RESOURCE", "LIMIT", "AVAILABLE", "OF", ""]).right(2).right(3).shorten(0);
         for BucketView { resource, limits } in &self.buckets {
             let mut first = Some(TableCell::from(resource));
             for status in limits {

@@ -79,7 +79,7 @@ impl Answer for ExportAnswer {
         let levels = counted(self.levels, "level", "levels");
         let entities = counted(self.entities, "entity", "entities");
         match &self.file {
-            None => page.line(self.toml.trim_end()),
+            None => page.verbatim(self.toml.trim_end()),
             Some(file) => {
                 let action = action_label(self.dry_run, "wrote", "write");
                 let file = paint(style::NAME, file);

@@ -87,7 +87,7 @@ impl Answer for LocalUpAnswer {
             ("tables in", self.tables.as_deref().unwrap_or("memory").into()),
         ]);
         page.gap();
-        page.line(format_args!("tollgate --store '{}' status", self.store));
+        page.verbatim(format_args!("tollgate --store '{}' status", self.store));
         page.remark("press Ctrl-C to stop");
     }
 }

@@ -22,6 +22,6 @@ struct CompletionsAnswer {
 
 impl Answer for CompletionsAnswer {
     fn text(&self, page: &mut TextPage) {
-        page.line(self.script.trim());
+        page.verbatim(self.script.trim());
     }
 }

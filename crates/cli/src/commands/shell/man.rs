@@ -124,7 +124,7 @@ struct FolderAnswer {
 
 impl Answer for PageAnswer {
     fn text(&self, page: &mut TextPage) {
-        page.line(self.page.trim_end());
+        page.verbatim(self.page.trim_end());
     }
 }
 

@@ -54,7 +54,7 @@ struct ReferenceAnswer {
 
 impl Answer for ReferenceAnswer {
     fn text(&self, page: &mut TextPage) {
-        page.line(self.markdown.trim_end());
+        page.verbatim(self.markdown.trim_end());
     }
 }
 

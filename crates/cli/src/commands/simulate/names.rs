@@ -77,6 +77,11 @@ impl LimitNames {
         self.are_everywhere
     }
 
+    /// Returns the units of the limits.
+    pub(super) fn units(&self) -> &Units {
+        &self.units
+    }
+
     /// Returns the number of a limit.
     pub(super) fn number(&self, limit: &str) -> Option<u32> {
         self.names.iter().position(|name| name == limit).and_then(|number| u32::try_from(number).ok())

@@ -15,6 +15,8 @@ use super::log::{LoggedCall, LoggedTime, Millis};
 use super::names::{LimitNames, NameTable, NumberedAmounts};
 use super::tally::{SimOutcome, SimTally};
 use super::waiting::{SimAcquire, Waiters};
+use crate::commands::call::reworded;
+use crate::units::Units;
 
 /// A call to be made.
 #[derive(Clone, Debug)]
@@ -204,7 +206,7 @@ impl Replay {
                 self.hold(lease, call);
             }
             Ok(Attempt::Denied(status)) => self.tally.came_of(&call, &denied(&status)),
-            Err(error) => self.tally.came_of(&call, &failed(&error)),
+            Err(error) => self.tally.came_of(&call, &failed(&error, self.limits.units())),
         }
     }
 
@@ -217,7 +219,7 @@ impl Replay {
                     self.tally.came_of(&call, &SimOutcome::Admitted(waited));
                     self.hold(lease, call);
                 }
-                Err(error) => self.tally.came_of(&call, &failed(&error)),
+                Err(error) => self.tally.came_of(&call, &failed(&error, self.limits.units())),
             }
         }
     }
@@ -276,7 +278,7 @@ fn limit_of(status: &ChainStatus) -> Option<String> {
     status.limited_by().map(|(_, status)| status.limit().name().to_string())
 }
 
-fn failed(error: &LimiterError) -> SimOutcome {
+fn failed(error: &LimiterError, units: &Units) -> SimOutcome {
     let kind = match error {
         // A call that cannot be admitted in time is denied at once.
         LimiterError::TimedOut { status, waited } if waited.is_zero() => return denied(status),
@@ -290,7 +292,7 @@ fn failed(error: &LimiterError) -> SimOutcome {
         LimiterError::Catalog(CatalogError::Name(_)) => "bad_name",
         _ => "other",
     };
-    SimOutcome::Failed { kind, why: error.to_string() }
+    SimOutcome::Failed { kind, why: reworded(error, units).unwrap_or_else(|| error.to_string()) }
 }
 
 impl PartialEq for SimOpenCall {

@@ -220,6 +220,8 @@ impl SimulateAnswer {
         let mut table = TextTable::new(["WAIT", "ENTITY", "RESOURCE", "LIMIT", "TIME", "LINE"])
             .right(0)
             .right(5)
+            .shorten(2)
+            .shorten(3)
             .hide_empty(3);
         for WaitView { wait_us, time, entity, resource, limit, line } in &self.worst_waits {
             table.row([

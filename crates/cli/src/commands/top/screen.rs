@@ -10,6 +10,7 @@ use rustix::termios::{LocalModes, OptionalActions, SpecialCodeIndex, Termios, tc
 use terminal_size::{Height, Width};
 
 use super::signals::{Signalled, TopSignals};
+use crate::output::frame;
 
 /// The timeout of reading a key: the unit of the terminal's own timeout.
 const KEY_TIMEOUT: Duration = Duration::from_millis(100);
@@ -90,8 +91,8 @@ impl TopScreen {
     /// The reader of stdout is gone.
     pub(super) fn show(&mut self, text: &str, size: Size) -> Result<()> {
         self.shown = Some(size);
-        // Overwritten line by line, so that nothing flickers.
-        let frame = format!("\u{1b}[H{}\u{1b}[K\u{1b}[J", text.replace('\n', "\u{1b}[K\n"));
+        let lines: Vec<&str> = text.split('\n').collect();
+        let frame = frame("\u{1b}[H", &lines);
         let mut stdout = io::stdout().lock();
         stdout.write_all(frame.as_bytes())?;
         stdout.flush()?;

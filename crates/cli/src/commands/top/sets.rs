@@ -37,8 +37,7 @@ pub(super) fn sets_text(sets: &[SetView], max: usize, page: &mut TextPage) {
         return;
     }
     page.gap();
-    let mut table =
-        TextTable::new(["LIMIT SET", "STATE", "LIMIT", "LEFT", "USED"]).right(3).shorten(0).shorten(2);
+    let mut table = TextTable::new(["LIMIT SET", "STATE", "LIMIT", "LEFT", "USED"]).right(3).shorten(2);
     for set in sets.iter().take(max) {
         let [limit, left, bar] = match set.has_limits {
             true => TightestView::cells(set.tightest.as_ref()),

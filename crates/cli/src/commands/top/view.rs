@@ -166,7 +166,7 @@ impl Answer for TopAnswer {
         page.gap();
         let headings = ["ENTITY", "RESOURCE", "THIS HOUR", "PER S", "LIMIT", "LEFT", "USED", "HELD"];
         let table = TextTable::new(headings).right(2).right(3).right(5).hide_empty(3).hide_empty(7);
-        let table = table.shorten(0).shorten(1).shorten(4);
+        let table = table.shorten(1).shorten(4);
         let mut table = if self.room.is_screen { table } else { table.wrap(7) };
         for row in &self.rows {
             table.row(row.cells());

@@ -84,7 +84,7 @@ pub(super) fn waiting_text(waiting: &[WaiterView], max: usize, is_screen: bool, 
     }
     page.gap();
     let table = TextTable::new(["WAITING", "FOR", "WAITED", "PROCESS", "WANTS"]);
-    let table = table.right(2).shorten(0).shorten(1).shorten(3);
+    let table = table.right(2).shorten(1).shorten(3);
     let mut table = if is_screen { table } else { table.wrap(4) };
     for waiter in waiting.iter().take(max) {
         table.row(waiter.cells());

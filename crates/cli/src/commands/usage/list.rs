@@ -86,7 +86,7 @@ impl From<UsageRow> for UsageRowView {
 impl Answer for UsageListAnswer {
     fn text(&self, page: &mut TextPage) {
         let mut table = TextTable::new(["FROM", "ENTITY", "RESOURCE", "ADMITTED", "USED", "OF CHILDREN"]);
-        table = table.right(3).wrap(4).hide_empty(5);
+        table = table.right(3).shorten(2).wrap(4).wrap(5).hide_empty(5);
         for UsageRowView { entity, resource, calls, used, of_children, shown, .. } in &self.rows {
             let text = |used: &BTreeMap<String, i64>| {
                 let used =

@@ -51,7 +51,9 @@ pub(super) fn plot(context: &Context, args: &UsagePlotArgs) -> Result<Output> {
         times: series.starts,
         kind: selection.window,
         units,
+        limit: args.limit.clone(),
         is_from_given: selection.from.is_some(),
+        is_until_given: selection.until.is_some(),
     }))
 }
 
@@ -73,15 +75,21 @@ struct PlotAnswer {
     kind: Window,
     #[serde(skip)]
     units: Units,
+    /// The limit that was asked for.
+    #[serde(skip)]
+    limit: Option<String>,
     /// Whether `--from` was given.
     #[serde(skip)]
     is_from_given: bool,
+    /// Whether `--until` was given.
+    #[serde(skip)]
+    is_until_given: bool,
 }
 
 impl Answer for PlotAnswer {
     fn text(&self, page: &mut TextPage) {
         if self.used.is_empty() {
-            return page.remark(format_args!("no usage of {} in this time", self.name));
+            return page.remark(self.nothing());
         }
         let (times, used) = self.since_first_use();
         match used.iter().next() {
@@ -109,6 +117,23 @@ impl Answer for PlotAnswer {
 }
 
 impl PlotAnswer {
+    /// Says what was not used, and when.
+    fn nothing(&self) -> String {
+        let by = match (&self.entity, &self.resource) {
+            (None, None) => String::new(),
+            _ => format!(" by {}", self.name),
+        };
+        let limit = self.limit.as_ref().map(|limit| format!(" of {limit}")).unwrap_or_default();
+        let [first, last] = [self.times.first(), self.times.last()]
+            .map(|at| at.map(|at| window_start(self.kind, *at)).unwrap_or_default());
+        let when = match (self.is_from_given, self.is_until_given) {
+            (_, true) => format!("from {first} to {last} UTC"),
+            (true, false) => format!("since {first} UTC"),
+            (false, false) => format!("since {first} UTC; --from selects an earlier time"),
+        };
+        format!("no usage{limit}{by} {when}")
+    }
+
     /// Returns the windows since the first usage, and the usage of each limit in each; all windows if `--from` was given.
     fn since_first_use(&self) -> (&[Tick], BTreeMap<&str, &[i64]>) {
         let unused = |values: &Vec<i64>| values.iter().take_while(|value| **value == 0).count();
