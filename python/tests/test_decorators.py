@@ -293,23 +293,17 @@ def test_a_pool_can_be_the_limits():
 
 
 def test_a_limiter_gets_entity_and_resource():
-    class Recorder:
-        """What a limiter looks like to a decorator."""
+    limiter = tg.Limiter("memory")
+    limiter.catalog.set_limits([tg.fixed_window("calls", 100, MONTH)])
 
-        def __init__(self):
-            self.asked = []
-
-        def acquire(self, *asked, **options):
-            self.asked.append((asked, options))
-            return books().acquire(ONE)
-
-        acquire_async = acquire
-
-    recorder = Recorder()
-
-    @tg.limit(recorder, {"rpm": 1}, entity=lambda user: user, resource="gpt-4", timeout=3)
+    @tg.limit(limiter, {"calls": 1}, entity=lambda user: user, resource="gpt-4", timeout=3)
     def ask(user):
         return user
 
+    @tg.limit(limiter, {"calls": 1}, entity=lambda user: user, resource="gpt-4", settle=lambda result: {"calls": 5})
+    async def ask_later(user):
+        return user
+
     assert ask("key-1") == "key-1"
-    assert recorder.asked == [(("key-1", "gpt-4", {"rpm": 1}), {"timeout": 3})]
+    assert asyncio.run(ask_later("key-2")) == "key-2"
+    assert [limiter.peek(user, "gpt-4")["calls"].available for user in ("key-1", "key-2")] == [99, 95]
