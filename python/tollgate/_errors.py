@@ -158,7 +158,7 @@ class NotFound(Error, LookupError):
     >>> tg.Limiter("memory").catalog.set_parent("user-1", "team")
     Traceback (most recent call last):
     ...
-    tollgate.NotFound: entity "user-1" cannot have the parent "team", which does not exist; create that one first
+    tollgate.NotFound: there is no entity "user-1"; create it first
     """
 
 
@@ -222,7 +222,7 @@ class TokenError(Error, ValueError):
     >>> tg.Limiter("memory").resume("copied by half")
     Traceback (most recent call last):
     ...
-    tollgate.TokenError: this is no token: it was cut off; copy all of what acquire gave you
+    tollgate.TokenError: this is no token: it does not begin with tgl1.; copy all of what acquire gave you
     """
 
 

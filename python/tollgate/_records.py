@@ -142,7 +142,7 @@ class StoredLimits(Record):
     >>> catalog = tg.Limiter("memory").catalog
     >>> catalog.set_limits([tg.per_minute("rpm", 500)], resource="gpt-4")
     >>> catalog.get_limits(resource="gpt-4").limits
-    (<Limit rpm: 500 per minute>,)
+    (<Limit rpm: 500 per 60s>,)
     """
 
     __slots__ = ("limits", "on_unavailable", "version")

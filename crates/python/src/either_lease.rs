@@ -139,12 +139,6 @@ fn no_resources(resource: &str) -> LeaseError {
     LeaseError::OtherResource(resource.into(), "a set, which has no resources".into())
 }
 
-impl std::fmt::Debug for EitherLease {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        either!(self, lease => lease.fmt(f))
-    }
-}
-
 /// Where a lease was taken.
 pub(crate) enum LeaseOwner {
     Set(Py<PyLimitSet>),

@@ -501,12 +501,11 @@ impl PyLease {
     fn __repr__(&self) -> String {
         match &*self.slot.lock() {
             Some(lease) => {
-                let limits = self.set.get().names().iter();
-                let taken = limits.filter_map(|limit| {
-                    let amount = lease.reserved(limit.name())?;
-                    Some(format!("{}={amount}", limit.name()))
-                });
-                format!("<Lease {}>", taken.collect::<Vec<_>>().join(", "))
+                let names = lease.names().into_iter();
+                let taken = names.filter_map(|name| Some(format!("{name}={}", lease.reserved(&name)?)));
+                let whose = lease.called().map(|(entity, resource)| format!("{entity} on {resource}: "));
+                let taken = taken.collect::<Vec<_>>().join(", ");
+                format!("<Lease {}{taken}>", whose.unwrap_or_default())
             }
             None => "<Lease ended>".into(),
         }

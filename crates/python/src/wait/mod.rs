@@ -28,6 +28,10 @@ where
         let output = future.await;
         let finish: Finish = Box::new(move |py| {
             let value = finish(py, output)?;
+            // The unit is an empty tuple to PyO3, but for what functions return.
+            if size_of::<V>() == 0 {
+                return Ok(py.None());
+            }
             Ok(value.into_pyobject(py).map_err(Into::into)?.into_any().unbind())
         });
         finish
