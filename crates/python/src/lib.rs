@@ -29,6 +29,7 @@ mod set_settings;
 mod status;
 mod stores;
 mod wait;
+mod wait_for;
 mod warning;
 
 use pyo3::prelude::*;

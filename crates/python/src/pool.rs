@@ -15,12 +15,13 @@ use crate::denial::PyDenial;
 use crate::error::{OrRaise, invalid};
 use crate::lease::PyLease;
 use crate::observing::deliver;
-use crate::set::{PyLimitSet, WaitFor, priority_of};
+use crate::set::PyLimitSet;
 use crate::set_settings::whole;
 use crate::status::PySetStatus;
 use crate::wait::pending::{Begun, Pending};
 use crate::wait::thread::run;
 use crate::wait::{FirstPoll, PendingOp, operation};
+use crate::wait_for::{WaitFor, priority_of};
 
 /// What the ways to spread are called in Python.
 const SPREADS: [(Spread, &str); 3] =
@@ -52,6 +53,9 @@ pub(crate) struct PyLimitPool {
     first: FirstPoll,
     is_plain: bool,
 }
+
+/// The function that makes a pickled pool, and what it is called with: the sets, the spread and the index of the worker.
+type PickledPool<'py> = (Bound<'py, PyAny>, (Py<PyTuple>, Py<PyAny>, usize));
 
 /// Acquires from a pool, in a future that owns it.
 async fn acquire(
@@ -345,10 +349,7 @@ impl PyLimitPool {
     }
 
     /// A pool is pickled by its sets, which have to be in stores, and its function if it has one.
-    fn __reduce__<'py>(
-        &self,
-        py: Python<'py>,
-    ) -> PyResult<(Bound<'py, PyAny>, (Py<PyTuple>, Py<PyAny>, usize))> {
+    fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<PickledPool<'py>> {
         let restore = PyType::new::<PyLimitPool>(py).getattr("_restore")?;
         Ok((restore, (self.sets.clone_ref(py), self.spread(py), self.pool.index())))
     }

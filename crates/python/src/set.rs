@@ -9,19 +9,20 @@ use pyo3::types::{PyDict, PyString, PyTuple};
 use pyo3::{PyTraverseError, PyVisit};
 use tollgate::{AsDemand, Attempt, Demand, Lease, Limit, LimitSet, Limits, Priority, Reach, calendar};
 
-use crate::amount::{seconds, shown, span, text};
+use crate::amount::{shown, span, text};
 use crate::demand::{NamedAmounts, PyDemand, UnitLookup, owned_demand};
 use crate::denial::PyDenial;
 use crate::error::{OrRaise, invalid};
 use crate::lease::PyLease;
 use crate::limit::{PyLimit, tuple_of};
 use crate::observing::{ObserverTarget, deliver};
-use crate::set_settings::{SetSettings, StoredPlace};
+use crate::set_settings::{BuiltSet, SetSettings, StoredPlace};
 use crate::status::PySetStatus;
 use crate::stores::OpenedStore;
 use crate::wait::pending::{Begun, Pending};
 use crate::wait::thread::{block_on, run};
 use crate::wait::{FirstPoll, PendingOp, operation};
+use crate::wait_for::{WaitFor, priority_of};
 
 /// Several limits that are taken together or not at all. A set lives in this process, or in a store that processes and hosts share.
 ///
@@ -66,36 +67,8 @@ pub(crate) struct PyLimitSet {
     is_plain: bool,
 }
 
-/// For how long a caller waits, and before which others.
-#[derive(Clone, Copy)]
-pub(crate) struct WaitFor {
-    pub(crate) timeout: Option<Duration>,
-    pub(crate) priority: Priority,
-}
-
-/// What the priorities are called in Python.
-const PRIORITIES: [(Priority, &str); 3] =
-    [(Priority::Interactive, "interactive"), (Priority::Normal, "normal"), (Priority::Batch, "batch")];
-
-impl WaitFor {
-    pub(crate) fn of(
-        py: Python<'_>,
-        timeout: Option<&Bound<'_, PyAny>>,
-        priority: Option<&str>,
-    ) -> PyResult<WaitFor> {
-        let timeout = timeout.map_or(Ok(None), |timeout| seconds("timeout", timeout))?;
-        Ok(WaitFor { timeout, priority: priority_of(py, priority)? })
-    }
-}
-
-pub(crate) fn priority_of(py: Python<'_>, name: Option<&str>) -> PyResult<Priority> {
-    let Some(name) = name else { return Ok(Priority::default()) };
-    let known = PRIORITIES.iter().find(|(_, known)| *known == name);
-    known.map(|(priority, _)| *priority).ok_or_else(|| {
-        let names = PRIORITIES.map(|(_, name)| name).join(", ");
-        invalid(py, format!("priority is {name:?}, but must be one of {names}"))
-    })
-}
+/// The function that opens a pickled set, and what it is called with: the limits and the settings.
+type PickledSet<'py> = (Bound<'py, PyAny>, (String, Bound<'py, PyDict>));
 
 /// Acquires from a set, in a future that owns it.
 async fn acquire(
@@ -128,7 +101,7 @@ impl PyLimitSet {
         settings: SetSettings,
         store: Option<OpenedStore>,
     ) -> PyResult<PyLimitSet> {
-        let (set, config, observer, stored) = settings.build(py, store)?;
+        let BuiltSet { set, config, observer, stored } = settings.build(py, store)?;
         let is_plain = stored.is_none() && observer.is_none();
         Ok(PyLimitSet { limits: set.limits(), set, config, stored, observer, is_plain })
     }
@@ -577,10 +550,7 @@ impl PyLimitSet {
 
     /// A set in a store is pickled by what opens it: its URL, with the password if there is one, and its settings. Observers stay
     /// behind.
-    fn __reduce__<'py>(
-        &self,
-        py: Python<'py>,
-    ) -> PyResult<(Bound<'py, PyAny>, (String, Bound<'py, PyDict>))> {
+    fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<PickledSet<'py>> {
         let Some(place) = self.stored.as_ref().filter(|place| !place.address.is_memory()) else {
             let text = "a set in the memory of this process cannot be pickled, because the copy would limit apart from it; give the \
                         set a store that the processes share: LimitSet(..., store=\"shm:\")";

@@ -17,17 +17,25 @@ use crate::stores::{OpenedStore, StoreAddress, StoreOptions};
 /// The name of a set in an anonymous store, which no other set is in.
 const ANONYMOUS_NAME: &str = "limits";
 
+/// A set, and what belongs to its object.
+pub(crate) struct BuiltSet {
+    pub(crate) set: LimitSet,
+    pub(crate) config: Py<PyDict>,
+    pub(crate) observer: Option<Arc<ObserverTarget>>,
+    pub(crate) stored: Option<StoredPlace>,
+}
+
 /// What a set is built with.
 pub(crate) struct SetSettings {
     builder: LimitSetBuilder,
-    pub(crate) config: Py<PyDict>,
-    pub(crate) observer: Option<Arc<ObserverTarget>>,
+    config: Py<PyDict>,
+    observer: Option<Arc<ObserverTarget>>,
     pub(crate) address: Option<StoreAddress>,
     /// The keywords that a pickle has, except for the store and the config.
-    pub(crate) given: Py<PyDict>,
+    given: Py<PyDict>,
 }
 
-/// What the settings of a set in a store are, that they are pickled with.
+/// Where a set in a store is, and the settings that it is pickled with.
 pub(crate) struct StoredPlace {
     pub(crate) address: StoreAddress,
     pub(crate) given: Py<PyDict>,
@@ -75,11 +83,7 @@ impl SetSettings {
     /// # Errors
     ///
     /// `InvalidValue`.
-    pub(crate) fn build(
-        self,
-        py: Python<'_>,
-        store: Option<OpenedStore>,
-    ) -> PyResult<(LimitSet, Py<PyDict>, Option<Arc<ObserverTarget>>, Option<StoredPlace>)> {
+    pub(crate) fn build(self, py: Python<'_>, store: Option<OpenedStore>) -> PyResult<BuiltSet> {
         let (mut builder, mut place) = (self.builder, None);
         if let Some(store) = store {
             builder = builder.store(store.backend);
@@ -88,7 +92,8 @@ impl SetSettings {
         if let Some(observer) = &self.observer {
             builder = builder.observer(observer.watch());
         }
-        Ok((builder.build().or_raise(py)?, self.config, self.observer, place))
+        let set = builder.build().or_raise(py)?;
+        Ok(BuiltSet { set, config: self.config, observer: self.observer, stored: place })
     }
 }
 

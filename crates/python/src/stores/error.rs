@@ -18,7 +18,7 @@ pub(crate) enum StoreOpenError {
 }
 
 /// What kind of exception an error is.
-enum Class {
+enum OpenErrorClass {
     Invalid,
     Unavailable,
     Refused,
@@ -30,7 +30,7 @@ impl From<OpenError> for StoreOpenError {
     }
 }
 
-fn class_of(error: &OpenError) -> Class {
+fn class_of(error: &OpenError) -> OpenErrorClass {
     match error {
         OpenError::File(FileOpenError::Busy(..) | FileOpenError::NoRoom(_))
         | OpenError::Shm(ShmOpenError::Busy(..) | ShmOpenError::NoRoom(_))
@@ -39,11 +39,11 @@ fn class_of(error: &OpenError) -> Class {
             DynamoOpenError::Unavailable { .. }
             | DynamoOpenError::NotActive { .. }
             | DynamoOpenError::Host(_),
-        ) => Class::Unavailable,
+        ) => OpenErrorClass::Unavailable,
         OpenError::Shm(ShmOpenError::BadName(..))
         | OpenError::Redis(RedisOpenError::BadUrl(_) | RedisOpenError::BadSetting(_))
-        | OpenError::Dynamodb(DynamoOpenError::BadSetting(_)) => Class::Invalid,
-        _ => Class::Refused,
+        | OpenError::Dynamodb(DynamoOpenError::BadSetting(_)) => OpenErrorClass::Invalid,
+        _ => OpenErrorClass::Refused,
     }
 }
 
@@ -59,9 +59,9 @@ impl IntoPyErr for StoreOpenError {
         };
         let text = redacted(&error.to_string()).into_owned();
         match class_of(&error) {
-            Class::Invalid => invalid(py, text),
-            Class::Unavailable => unavailable(py, text),
-            Class::Refused => refused(py, text),
+            OpenErrorClass::Invalid => invalid(py, text),
+            OpenErrorClass::Unavailable => unavailable(py, text),
+            OpenErrorClass::Refused => refused(py, text),
         }
     }
 }

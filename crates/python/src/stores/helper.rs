@@ -33,7 +33,9 @@ pub(super) fn run<T: Send + 'static>(
                 slot.result = Some(result);
                 slot.waker.take()
             };
-            waker.map(Waker::wake);
+            if let Some(waker) = waker {
+                waker.wake();
+            }
         }
     };
     let mut spawned = None;

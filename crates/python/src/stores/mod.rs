@@ -8,7 +8,6 @@ pub(crate) use anonymous::_remove_anonymous_stores;
 pub(crate) use error::StoreOpenError;
 
 use std::collections::HashMap;
-use std::future::Future;
 use std::path;
 use std::sync::{Arc, OnceLock, Weak};
 use std::time::Duration;
@@ -101,21 +100,19 @@ impl StoreAddress {
     /// # Cancel safety
     ///
     /// A file, shared memory or a table may have been created.
-    pub(crate) fn open(self) -> impl Future<Output = Result<OpenedStore, StoreOpenError>> + Send + 'static {
-        async move {
-            if let Some(backend) = self.handle() {
-                return Ok(OpenedStore { backend, address: self });
-            }
-            anonymous::check(&self.url)?;
-            let (url, options) = (self.url.clone(), self.options.to_open_options());
-            let opened = match self.url {
-                // It is opened in the thread that asks, which may take as long as another process has it locked.
-                StoreUrl::File(_) => helper::run(move || url.open(&options).wait()).await,
-                _ => url.open(&options).await,
-            };
-            let backend = self.register(opened?);
-            Ok(OpenedStore { backend, address: self })
+    pub(crate) async fn open(self) -> Result<OpenedStore, StoreOpenError> {
+        if let Some(backend) = self.handle() {
+            return Ok(OpenedStore { backend, address: self });
         }
+        anonymous::check(&self.url)?;
+        let (url, options) = (self.url.clone(), self.options.to_open_options());
+        let opened = match self.url {
+            // It is opened in the thread that asks, which may take as long as another process has it locked.
+            StoreUrl::File(_) => helper::run(move || url.open(&options).wait()).await,
+            _ => url.open(&options).await,
+        };
+        let backend = self.register(opened?);
+        Ok(OpenedStore { backend, address: self })
     }
 
     fn handle(&self) -> Option<Arc<dyn Backend>> {
