@@ -204,7 +204,7 @@ class Metering:
             options["priority"] = self._priority
         return options
 
-    def keys(self, request: Any) -> list[str]:
+    def keys(self, request: Any) -> list[Any]:
         """Return the entity and the resource of a request, for a limiter."""
         return [key(request) if callable(key) else key for key in self._keys]
 

@@ -94,7 +94,7 @@ def places() -> None:
     shared = tg.LimitSet([tg.per_minute("rpm", 500)], store="shm:jobs", name="openai/blue", on_unavailable="local")
     pool = tg.LimitPool([shared, limits], spread="round_robin")
     with pool.acquire(rpm=1, timeout=5) as lease:
-        assert_type(lease.set, tg.LimitSet)
+        assert_type(lease.set, tg.LimitSet | None)
     assert_type(pool.peek()[0]["rpm"].available, int)
 
 
