@@ -8,7 +8,7 @@ from os import PathLike
 from types import ModuleType, TracebackType
 from typing import Any, Generic, Literal, SupportsIndex, TypeVar, final
 
-from typing_extensions import Self
+from typing_extensions import Self, disjoint_base
 
 from ._records import (
     Availability,
@@ -1098,6 +1098,7 @@ def _set_hooks(
     awaiting: ModuleType, errors: ModuleType, stores: ModuleType, observing: ModuleType, records: ModuleType
 ) -> None: ...
 
+@disjoint_base
 class SharedLimits:
     def __new__(
         cls, specs: list[tuple[Any, ...]], config: dict[Any, Any], store: tuple[str, str] | None = None
