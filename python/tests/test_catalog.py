@@ -358,3 +358,14 @@ def test_the_catalog_keeps_its_limiter_and_shows_no_password(limiter, catalog):
     assert catalog.namespace == "default" and len(catalog.namespace_id) == 11
     del limiter
     assert list(catalog.list_entities()) == []
+
+
+def test_what_has_nothing_to_return_returns_none(limiter, catalog):
+    async def main() -> None:
+        assert await catalog.set_limits_async([tg.quota("rpm", 10, after=86_400)]) is None
+        assert await (await limiter.acquire_async("bob", "gpt-4", rpm=1)).settle_async(rpm=1) is None
+        assert await catalog.delete_entity_async("bob") is None
+
+    catalog.create_entity("bob")
+    assert catalog.set_system_limits([tg.quota("rpm", 10, after=86_400)]) is None
+    asyncio.run(main())

@@ -10,7 +10,6 @@
 
 from . import _awaiting, _core, _errors, _observing, _records, _stores
 from ._core import (
-    Catalog,
     Demand,
     Denial,
     Estimate,
@@ -22,8 +21,6 @@ from ._core import (
     LimitPool,
     LimitReading,
     LimitSet,
-    Limiter,
-    Namespaces,
     Pending,
     ReplyReader,
     SetStatus,
@@ -64,6 +61,7 @@ from ._errors import (
     Unavailable,
     WouldBlockLoop,
 )
+from ._limiters import Catalog, Limiter, Namespaces
 from ._records import (
     AuditEvent,
     Availability,

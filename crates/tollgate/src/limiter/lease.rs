@@ -300,6 +300,21 @@ impl<'a> LimiterLease<'a> {
     }
 
     /// Returns what was reported of a limit of the resource of the call, with the adjustments since; `None` if nothing was.
+    ///
+    /// ```
+    /// use tollgate::{demand, Level, Limit, Limiter, Limits};
+    ///
+    /// let limiter = Limiter::in_memory()?;
+    /// limiter.catalog().set_limits(Level::System, &Limits::new([Limit::per_minute("tpm", 1_000)])?).wait()?;
+    /// let mut lease = limiter.acquire("user-1", "gpt-4", demand! { tpm: 400 }).wait()?;
+    /// assert_eq!((lease.reserved("tpm"), lease.reported("tpm")), (Some(400), None));
+    /// lease.report(demand! { tpm: 150 })?;
+    /// lease.adjust([("tpm", 20)])?;
+    /// assert_eq!(lease.reported("tpm"), Some(170));
+    /// assert_eq!(lease.limits().map(|limits| limits.len()), Some(1));
+    /// lease.commit().wait()?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn reported(&self, limit: &str) -> Option<u64> {
         let noted = self.extra.as_ref()?.deltas.noted(0, limit)?;
         let LimiterGrant::Stored(stored) = &self.grant else { return None };

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import time
 import warnings
 from typing import Any, cast
@@ -13,40 +12,10 @@ from ._errors import PermissionDenied, RateLimiterUnavailable, RateLimitExceeded
 from ._lease import Lease, SyncLease
 from ._models import Availability, Limit, LimitStatus, OnUnavailable, native
 from ._operations import Ask, Operation, awaited, blocking, run, run_async
-from ._repository import Repository, SyncRepository, _RepositoryMethods
+from ._repository import Repository, SyncRepository, _open, _RepositoryMethods
+from ._store import _StoreMethods
 
-#: What belongs to the repository, and what a limiter has as well.
-_OF_REPOSITORY = (
-    "create_entity",
-    "get_entity",
-    "delete_entity",
-    "get_children",
-    "set_parent",
-    "set_limits",
-    "get_limits",
-    "delete_limits",
-    "set_resource_defaults",
-    "get_resource_defaults",
-    "delete_resource_defaults",
-    "list_resources_with_defaults",
-    "set_system_defaults",
-    "get_system_defaults",
-    "delete_system_defaults",
-    "list_entities_with_custom_limits",
-    "list_resources_with_entity_configs",
-    "disable_entity",
-    "enable_entity",
-    "disable_resource",
-    "enable_resource",
-    "reset_bucket",
-    "top_up",
-    "get_audit_events",
-    "invalidate_config_cache",
-    "close",
-)
-
-
-class _LimiterMethods:
+class _LimiterMethods(_StoreMethods):
     _repository_class: type
 
     def __init__(
@@ -74,10 +43,11 @@ class _LimiterMethods:
 
     def _opened(self) -> Operation[_RepositoryMethods]:
         if self._repository is None:
-            from ._repository import _open
-
             self._repository = self._repository_class(*(yield from _open(None, None, **self._older)))
         return cast(_RepositoryMethods, self._repository)
+
+    def _native(self) -> Operation[tg.Limiter]:
+        return (yield from self._opened())._limiter
 
     def _try_acquire(
         self,
@@ -91,7 +61,7 @@ class _LimiterMethods:
         """Return what was taken; ``None`` if the store is away and the policy is to allow."""
         if limits is not None and also:
             raise ValidationError("also", "", "limits and also cannot be combined")
-        limiter = (yield from self._opened())._limiter
+        limiter = yield from self._native()
         policy = policy or self._policy
         given = native(limits) if limits is not None else None
         try:
@@ -145,7 +115,7 @@ class _LimiterMethods:
         """Return how all limits stand for a demand. Takes nothing."""
         if limits is not None:
             raise NotImplementedError("availability is that of the stored limits; store them first")
-        limiter = (yield from self._opened())._limiter
+        limiter = yield from self._native()
         if needed is None:
             found = yield Ask(limiter, "peek", entity_id, resource)
         else:
@@ -164,7 +134,7 @@ class _LimiterMethods:
         """Return how many seconds until a demand would pass."""
         if limits is not None:
             raise NotImplementedError("availability is that of the stored limits; store them first")
-        limiter = (yield from self._opened())._limiter
+        limiter = yield from self._native()
         wait = yield Ask(limiter, "ready_after", entity_id, resource, needed)
         return float("inf") if wait is None else wait
 
@@ -175,22 +145,6 @@ class _LimiterMethods:
             return (yield from _RepositoryMethods.ping(repository))
         except Exception:
             return False
-
-
-def _delegated(cls: type) -> type:
-    """Give a limiter the methods of its repository."""
-    for name in _OF_REPOSITORY:
-
-        def method(self: Any, *arguments: Any, _name: str = name, **named: Any) -> Any:
-            repository = yield from self._opened()
-            return (yield from getattr(_RepositoryMethods, _name)(repository, *arguments, **named))
-
-        operation = getattr(_RepositoryMethods, name)
-        setattr(cls, name, functools.wraps(operation)(method))
-    return cls
-
-
-_delegated(_LimiterMethods)
 
 
 class _AcquireBase:

@@ -90,8 +90,8 @@ def awaited(cls: type[C]) -> type[C]:
     """Make the public operations of a class methods that are awaited; private ones stay generators, for others to use."""
     for name, operation in _operations_of(cls).items():
 
-        async def method(self: Any, *arguments: Any, _operation: Any = operation, **named: Any) -> Any:
-            return await run_async(_operation(self, *arguments, **named))
+        def method(self: Any, *arguments: Any, _operation: Any = operation, **named: Any) -> Any:
+            return run_async(_operation(self, *arguments, **named))
 
         setattr(cls, name, _named(method, operation, cls))
     return cls
