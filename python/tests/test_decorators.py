@@ -278,24 +278,32 @@ def test_a_timeout_ends_a_call_before_it_begins():
     assert calls == [1]
 
 
+def test_a_pool_can_be_the_limits():
+    pool = tg.LimitPool([books(), books()], spread="round_robin")
+
+    @tg.limit(pool, ONE, settle=lambda result: {"tokens": result})
+    async def ask(tokens):
+        return tokens
+
+    async def main():
+        return [await ask(n) for n in range(4)]
+
+    assert asyncio.run(main()) == [0, 1, 2, 3]
+    assert sorted(used(one)[:2] for one in pool.sets) == [(2, 2), (2, 4)]
+
+
 def test_a_limiter_gets_entity_and_resource():
-    class Recorder:
-        """What a limiter looks like to a decorator."""
+    limiter = tg.Limiter("memory")
+    limiter.catalog.set_limits([tg.fixed_window("calls", 100, MONTH)])
 
-        def __init__(self):
-            self.asked = []
-
-        def acquire(self, *asked, **options):
-            self.asked.append((asked, options))
-            return books().acquire(ONE)
-
-        acquire_async = acquire
-
-    recorder = Recorder()
-
-    @tg.limit(recorder, {"rpm": 1}, entity=lambda user: user, resource="gpt-4", timeout=3)
+    @tg.limit(limiter, {"calls": 1}, entity=lambda user: user, resource="gpt-4", timeout=3)
     def ask(user):
         return user
 
+    @tg.limit(limiter, {"calls": 1}, entity=lambda user: user, resource="gpt-4", settle=lambda result: {"calls": 5})
+    async def ask_later(user):
+        return user
+
     assert ask("key-1") == "key-1"
-    assert recorder.asked == [(("key-1", "gpt-4", {"rpm": 1}), {"timeout": 3})]
+    assert asyncio.run(ask_later("key-2")) == "key-2"
+    assert [limiter.peek(user, "gpt-4")["calls"].available for user in ("key-1", "key-2")] == [99, 95]

@@ -153,6 +153,27 @@ def test_the_store_of_a_lease_that_fails_does_not_cost_the_reply(modules, server
     assert [record.message for record in caplog.records if record.name == "tollgate"] == ["a lease could not be settled: the store did not answer"]
 
 
+def test_a_pool_and_a_set_in_a_store_are_limits_too(modules, server, tmp_path):
+    stored = tg.LimitSet([tg.fixed_window("rpd", 1_000, MONTH), tg.fixed_window("tpd", 1_000, MONTH)], store=f"file:{tmp_path}/limits.db", name="blue")
+    pool = tg.LimitPool([books(), stored], spread="round_robin")
+    client = client_of(modules, server, pool)
+    for _ in range(4):
+        client.post("/plain", json={"prompt": "x"})
+    assert [used(one) for one in pool.sets] == [(2, 84), (2, 84)]
+
+
+def test_a_limiter_needs_an_entity_and_a_resource(modules, server):
+    limiter = tg.Limiter("memory")
+    limiter.catalog.set_limits([tg.fixed_window("rpd", 1_000, MONTH), tg.fixed_window("tpd", 1_000, MONTH)])
+    options = {"counts": {"rpd": "requests", "tpd": "tokens"}, "resource": lambda request: json.loads(request.content)["model"]}
+    client = client_of(modules, server, limiter, entity="user-1", **options)
+    client.post("/plain", json={"prompt": "x", "model": "gpt-4"})
+    assert [limiter.peek("user-1", "gpt-4")[name].available for name in ("rpd", "tpd")] == [999, 958]
+    for wrong, text in [({}, "entity and resource"), ({"entity": "a"}, "both"), ({"entity": "a", "resource": "b"}, "counts")]:
+        with pytest.raises(tg.InvalidValue, match=text):
+            client_of(modules, server, limiter, **wrong)
+
+
 def test_an_estimator_learns(modules, server):
     estimator = tg.Estimator()
     client = client_of(modules, server, books(), estimate=estimator)

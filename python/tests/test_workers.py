@@ -286,6 +286,28 @@ def test_a_worker_process_that_dies_fails_its_own_job_and_no_other(tmp_path, con
     assert run_file(tmp_path, PROCESSES, context) == "fine"
 
 
+SHARED = """
+    import sys
+    import tollgate as tg
+
+    def work(worker, item):
+        with worker.limits.acquire(calls=1, timeout=60):
+            return item
+
+    if __name__ == "__main__":
+        limits = tg.LimitSet([tg.fixed_window("calls", 100, 30 * 86_400), tg.resource("slots", 2)], store="shm:", name="jobs")
+        with tg.WorkerPool(work, processes=3, limits=limits, mp_context=sys.argv[1]) as pool:
+            assert pool.map(range(40)) == list(range(40))
+        status = limits.peek()
+        print(status["calls"].available, status["slots"].available)
+"""
+
+
+@pytest.mark.parametrize("context", ["forkserver", "spawn", "fork"])
+def test_processes_share_a_set_in_a_store(tmp_path, context):
+    assert run_file(tmp_path, SHARED, context) == "60 2"
+
+
 INTERRUPTED = """
     import signal, time
     import tollgate as tg

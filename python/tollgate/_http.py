@@ -56,15 +56,27 @@ def limits_of(limits: Any) -> Iterable[Any]:
         members = getattr(limits, name, None)
         if members:
             return limits_of(members[0])
-    raise InvalidValue(f"limits is {limits!r}, whose limits are not known; pass a LimitSet or a LimitPool")
+    raise InvalidValue(f"limits is {limits!r}, whose limits are not known; pass a LimitSet, a LimitPool, or a Limiter with entity and resource")
+
+
+def _known_unit(name: str, unit: str) -> str:
+    if unit not in _UNITS:
+        raise InvalidValue(f'counts of "{name}" is {unit!r}, but must be one of {", ".join(_UNITS)}, or None')
+    return unit
 
 
 class Amounts:
     """What each limit of a set counts, and so what a call asks for."""
 
-    def __init__(self, limits: Any, counts: Mapping[str, str | None] | None) -> None:
+    def __init__(self, limits: Any, counts: Mapping[str, str | None] | None, is_stored: bool) -> None:
         given = dict(counts or {})
         self._units: list[tuple[str, str, float]] = []
+        if is_stored:
+            # The limits of an entity are in its store, and may change at any time.
+            self._units = [(name, _known_unit(name, unit), float("inf")) for name, unit in given.items() if unit is not None]
+            if not self._units:
+                raise InvalidValue('a limiter needs counts, such as {"rpm": "requests", "tpm": "tokens"}')
+            return
         for limit in limits_of(limits):
             unit = given.pop(limit.name) if limit.name in given else unit_of(limit.name)
             if unit is None:
@@ -74,9 +86,7 @@ class Amounts:
                         f"one of {', '.join(_UNITS)}, or None to leave it out"
                     )
                 continue
-            if unit not in _UNITS:
-                raise InvalidValue(f'counts of "{limit.name}" is {unit!r}, but must be one of {", ".join(_UNITS)}, or None')
-            self._units.append((limit.name, unit, limit.capacity))
+            self._units.append((limit.name, _known_unit(limit.name, unit), limit.capacity))
         if given:
             raise InvalidValue(f'counts names "{next(iter(given))}", which is no limit here')
 
@@ -137,6 +147,8 @@ class Metering:
         applies: Callable[[Any], bool] | None,
         retries: int,
         cooldown_max: float,
+        entity: str | Callable[[Any], str] | None,
+        resource: str | Callable[[Any], str] | None,
     ) -> None:
         if not hasattr(limits, "acquire") or not hasattr(limits, "acquire_async"):
             raise InvalidValue(f"limits is {limits!r}, which has no acquire and acquire_async; pass a LimitSet or a LimitPool")
@@ -148,7 +160,10 @@ class Metering:
             raise InvalidValue(f"estimate is {estimate!r}, but must be an Estimator, or a function of the body")
         self.limits = limits
         self.retries = retries
-        self.amounts = Amounts(limits, counts)
+        if (entity is None) != (resource is None):
+            raise InvalidValue("a limiter needs both, entity and resource")
+        self._keys: tuple[Any, ...] = () if entity is None else (entity, resource)
+        self.amounts = Amounts(limits, counts, bool(self._keys))
         self.readings: dict[str, LimitReading] = {}
         self._estimate = Estimator() if estimate is None else estimate
         self._timeout = timeout
@@ -188,6 +203,10 @@ class Metering:
         if self._priority is not None:
             options["priority"] = self._priority
         return options
+
+    def keys(self, request: Any) -> list[Any]:
+        """Return the entity and the resource of a request, for a limiter."""
+        return [key(request) if callable(key) else key for key in self._keys]
 
     def prepare(self, request: Any) -> None:
         """Ask for encodings that can be undone, and report clients that retry by themselves."""
@@ -246,6 +265,7 @@ class Call:
     def __init__(self, metering: Metering, request: Any, body: bytes | None) -> None:
         self.estimate = metering.estimated(request, body)
         self.asked = metering.amounts.asked(self.estimate)
+        self.demand = (*metering.keys(request), self.asked)
         self.options = metering.options(request)
         self.started = float("-inf")
 

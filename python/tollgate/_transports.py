@@ -84,6 +84,8 @@ class MeteredTransport:
         applies: Callable[[Any], bool] | None = None,
         retries: int = 0,
         cooldown_max: float = COOLDOWN_MAX,
+        entity: str | Callable[[Any], str] | None = None,
+        resource: str | Callable[[Any], str] | None = None,
     ) -> None:
         self._metering = Metering(
             limits,
@@ -94,6 +96,8 @@ class MeteredTransport:
             applies=applies,
             retries=retries,
             cooldown_max=cooldown_max,
+            entity=entity,
+            resource=resource,
         )
         self._inner = getattr(self._module, self._inner_class)() if transport is None else transport
 
@@ -140,7 +144,7 @@ class MeteredSyncTransport(MeteredTransport):
         last = None
         for tries_left in range(metering.retries, -1, -1):
             try:
-                lease = metering.limits.acquire(call.asked, **call.options)
+                lease = metering.limits.acquire(*call.demand, **call.options)
             except TimedOut as error:
                 if last is not None:
                     return last
@@ -203,7 +207,7 @@ class MeteredAsyncTransport(MeteredTransport):
         last = None
         for tries_left in range(metering.retries, -1, -1):
             try:
-                lease = await metering.limits.acquire_async(call.asked, **call.options)
+                lease = await metering.limits.acquire_async(*call.demand, **call.options)
             except TimedOut as error:
                 if last is not None:
                     return last

@@ -50,7 +50,8 @@ class Transport(MeteredSyncTransport, httpx.BaseTransport):
     A request waits as long as the client would wait for a connection, or for ``timeout``; then it fails with ``AcquireTimeout``. It
     reserves what ``estimate`` expects, an ``Estimator`` of its own by default, which learns. Limits count requests, tokens, input
     tokens or output tokens by their names, such as ``rpm`` and ``tpm``, or by ``counts``. A reply that says "not now" cools down the set
-    for all callers. Requests that were refused are sent again up to ``retries`` times; clients may do that themselves.
+    for all callers. Requests that were refused are sent again up to ``retries`` times; clients may do that themselves. A ``Limiter`` also
+    needs ``entity`` and ``resource``, which may be functions of the request, and ``counts``.
 
     >>> import httpx, tollgate as tg
     >>> from tollgate.httpx import Transport

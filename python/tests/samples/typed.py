@@ -10,6 +10,7 @@ from typing import Any
 from typing_extensions import assert_type
 
 import tollgate as tg
+from tollgate import batch
 
 limits = tg.LimitSet([tg.per_minute("rpm", 500), tg.per_minute("tpm", 200_000, burst=50_000), tg.resource("connections", 16)])
 
@@ -87,3 +88,21 @@ def providers() -> None:
     hint = tg.read_reply(429, [("Retry-After", "7")])
     assert_type(hint.retry_after, float | None)
     assert_type(tg.estimate_tokens({"prompt": "x"}).total, int)
+
+
+def places() -> None:
+    shared = tg.LimitSet([tg.per_minute("rpm", 500)], store="shm:jobs", name="openai/blue", on_unavailable="local")
+    pool = tg.LimitPool([shared, limits], spread="round_robin")
+    with pool.acquire(rpm=1, timeout=5) as lease:
+        assert_type(lease.set, tg.LimitSet | None)
+    assert_type(pool.peek()[0]["rpm"].available, int)
+
+
+async def batches() -> None:
+    async def work(call: batch.Call) -> batch.Done:
+        return batch.Done(call.payload, tokens=7)
+
+    run = batch.run(["a", ("id", "b"), ("other", "c", {"tokens": 3})], work, workers=4, attempt_deadline=30)
+    async for outcome in run:
+        assert_type(outcome, batch.Outcome)
+    assert_type(run.summary.done, int)
