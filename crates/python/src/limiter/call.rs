@@ -18,8 +18,9 @@ use crate::error::{OrRaise, invalid_demand};
 use crate::input::{LimitList, TextArgument};
 use crate::lease::PyLease;
 use crate::observing::deliver;
-use crate::set::{CallDemand, WaitFor};
+use crate::set::CallDemand;
 use crate::wait::{PendingOp, operation};
+use crate::wait_for::WaitFor;
 
 /// What few calls have beside an entity, a resource and a demand.
 #[derive(Default)]

@@ -23,11 +23,11 @@ use crate::input::{LimitList, TextArgument};
 use crate::lease::PyLease;
 use crate::observing::ObserverTarget;
 use crate::pairs::pairs;
-use crate::set::{WaitFor, priority_of};
 use crate::stores::StoreAddress;
 use crate::wait::pending::{Begun, Pending};
 use crate::wait::thread::{block_on, run};
 use crate::wait::{FirstPoll, operation};
+use crate::wait_for::{WaitFor, priority_of};
 use call::{CallArguments, CallExtras};
 use options::{LimiterOptions, OpenedLimiter};
 
