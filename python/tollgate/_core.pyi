@@ -9,19 +9,8 @@ from typing import Any, Generic, Literal, SupportsIndex, TypeVar, final
 
 from typing_extensions import Self, disjoint_base
 
-from ._limiters import Catalog as Catalog
-from ._limiters import Limiter as Limiter
-from ._limiters import Namespaces as Namespaces
-from ._providers import BatchCall as BatchCall
-from ._providers import BatchRun as BatchRun
-from ._providers import Estimate as Estimate
-from ._providers import Estimator as Estimator
-from ._providers import Hint as Hint
-from ._providers import LimitReading as LimitReading
-from ._providers import ReplyReader as ReplyReader
-from ._providers import Tokens as Tokens
-from ._providers import estimate_tokens as estimate_tokens
-from ._providers import read_reply as read_reply
+from ._limiters import *
+from ._providers import *
 
 _T_co = TypeVar("_T_co", covariant=True)
 _F = TypeVar("_F", bound=Callable[..., Any])
@@ -122,8 +111,7 @@ def per_second(
     burst: _Amount | None = None,
     algorithm: _Algorithm | None = None,
     unit: Unit | None = None,
-    soft: _Amount | None = None,
-    shadow: bool = False,
+    soft: _Amount | None = None, shadow: bool = False,
 ) -> Limit: ...
 def per_minute(
     name: str,
@@ -132,8 +120,7 @@ def per_minute(
     burst: _Amount | None = None,
     algorithm: _Algorithm | None = None,
     unit: Unit | None = None,
-    soft: _Amount | None = None,
-    shadow: bool = False,
+    soft: _Amount | None = None, shadow: bool = False,
 ) -> Limit: ...
 def per_hour(
     name: str,
@@ -142,8 +129,7 @@ def per_hour(
     burst: _Amount | None = None,
     algorithm: _Algorithm | None = None,
     unit: Unit | None = None,
-    soft: _Amount | None = None,
-    shadow: bool = False,
+    soft: _Amount | None = None, shadow: bool = False,
 ) -> Limit: ...
 def per_day(
     name: str,
@@ -152,8 +138,7 @@ def per_day(
     burst: _Amount | None = None,
     algorithm: _Algorithm | None = None,
     unit: Unit | None = None,
-    soft: _Amount | None = None,
-    shadow: bool = False,
+    soft: _Amount | None = None, shadow: bool = False,
 ) -> Limit: ...
 def rate(
     name: str,
@@ -163,8 +148,7 @@ def rate(
     burst: _Amount | None = None,
     algorithm: _Algorithm | None = None,
     unit: Unit | None = None,
-    soft: _Amount | None = None,
-    shadow: bool = False,
+    soft: _Amount | None = None, shadow: bool = False,
 ) -> Limit: ...
 def fixed_window(
     name: str,
@@ -172,8 +156,7 @@ def fixed_window(
     period: _Seconds,
     *,
     unit: Unit | None = None,
-    soft: _Amount | None = None,
-    shadow: bool = False,
+    soft: _Amount | None = None, shadow: bool = False,
 ) -> Limit: ...
 def sliding_window(
     name: str,
@@ -182,8 +165,7 @@ def sliding_window(
     *,
     resolution: _Seconds | None = None,
     unit: Unit | None = None,
-    soft: _Amount | None = None,
-    shadow: bool = False,
+    soft: _Amount | None = None, shadow: bool = False,
 ) -> Limit: ...
 def calls(
     amount: _Amount,
@@ -192,8 +174,7 @@ def calls(
     name: str | None = None,
     burst: _Amount | None = None,
     algorithm: _Algorithm | None = None,
-    soft: _Amount | None = None,
-    shadow: bool = False,
+    soft: _Amount | None = None, shadow: bool = False,
 ) -> Limit: ...
 def resource(name: str, capacity: _Amount, *, soft: _Amount | None = None, shadow: bool = False) -> Limit: ...
 def quota(
@@ -204,8 +185,7 @@ def quota(
     tz: str = "UTC",
     after: _Seconds | None = None,
     unit: Unit | None = None,
-    soft: _Amount | None = None,
-    shadow: bool = False,
+    soft: _Amount | None = None, shadow: bool = False,
 ) -> Limit: ...
 @final
 class Demand:
