@@ -173,8 +173,8 @@ def concurry_cycle() -> tuple[Side, str, Side]:
     def cycle(package: object) -> Side:
         limits = package.LimitSet(
             limits=[
-                package.CallLimit(window_seconds=1, algorithm="token_bucket", capacity=10**9),
-                package.RateLimit(key="tokens", window_seconds=1, algorithm="token_bucket", capacity=10**9),
+                package.CallLimit(window=1, algorithm="token_bucket", capacity=10**9),
+                package.RateLimit(key="tokens", window=1, algorithm="token_bucket", capacity=10**9),
                 package.ResourceLimit(key="connections", capacity=8),
             ],
             shared=True,

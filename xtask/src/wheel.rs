@@ -28,6 +28,10 @@ const TEST_PACKAGES: [&str; 12] = [
 /// The versions that the wheel is for, each after `3.`.
 const MINOR_VERSIONS: std::ops::RangeInclusive<u32> = 10..=13;
 
+/// What the tests of Concurry need, and those of ours with Ray.
+const CONCURRY_PACKAGES: [&str; 5] =
+    ["concurry==0.13.2", "pytest-asyncio", "pytest-timeout==2.*", "pytest==8.*", "ray==2.*"];
+
 /// Builds the wheel, installs it into an environment below the target directory, and runs its tests.
 pub(crate) fn test(root: &Path) -> Result<()> {
     let wheel = build(root)?;
@@ -46,6 +50,21 @@ pub(crate) fn test_on_all(root: &Path) -> Result<()> {
         println!("Python 3.{minor}: {}", interpreter.display());
         let name = format!("python-3.{minor}");
         run_tests(root, &wheel, &Python::of(&interpreter, root, &name, &TEST_PACKAGES)?)?;
+    }
+    run_concurry(root, &wheel)
+}
+
+/// Runs the tests of Concurry on our limits, and ours with Ray.
+fn run_concurry(root: &Path, wheel: &Path) -> Result<()> {
+    let python = Python::with(root, "python-concurry", &CONCURRY_PACKAGES)?;
+    python.install(root, wheel)?;
+    let ray: &[&str] = &["-m", "pytest", "--quiet", "--timeout=600", "python/tests/test_concurry_ray.py"];
+    for arguments in [ray, &["python/tests/concurry_overlay/run.py"]] {
+        let mut program = python.command("python");
+        program.args(arguments).current_dir(root).env("PYTHONDONTWRITEBYTECODE", "1");
+        if !program.status().context("python cannot be started")?.success() {
+            bail!("`python {}` failed", arguments.join(" "));
+        }
     }
     Ok(())
 }

@@ -93,7 +93,7 @@ def run(suite: pathlib.Path, target: pathlib.Path, modes: str, rest: list[str]) 
     report.unlink(missing_ok=True)
     command = [sys.executable, "-m", "pytest", "-q", "-c", str(settings), f"--rootdir={suite}"]
     command += ["-p", "no:cacheprovider", "--timeout=120", f"--execution-modes={modes}", f"--junitxml={report}"]
-    path = [str(HERE / "site"), str(PYTHON), str(suite), os.environ.get("PYTHONPATH", "")]
+    path = [str(HERE / "site"), str(suite), os.environ.get("PYTHONPATH", "")]
     environment = {
         **os.environ,
         "TOLLGATE_CONCURRY_OVERLAY": "1",
