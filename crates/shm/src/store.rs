@@ -297,7 +297,7 @@ fn seen_bucket(
     now: Tick,
 ) -> Result<StoredBucket, TxnAbort> {
     let key = bucket_key(place.namespace, place.key);
-    let Some(entry) = tx.find_entry(&key, tx.hash_of(&key))? else {
+    let Some(entry) = tx.find_entry(&key)? else {
         return Ok(StoredBucket::fresh(place.limits));
     };
     let stored = row::read(tx, known, entry, Some(place.limits), RowParts::Bucket)?.stored;
