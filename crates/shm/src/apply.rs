@@ -10,11 +10,12 @@ use crate::error::TxnAbort;
 use crate::key::{KeyKind, MapKey};
 use crate::layout::REVISION;
 use crate::limits::ShmLimitsCache;
-use crate::row::{self, RowParts, bucket_key};
+use crate::row::{self, RowParts};
 use crate::sweep;
 use crate::tx::Tx;
 
 /// Applies the call and makes the writes, or neither; once if the call has an id.
+#[inline]
 pub(crate) fn apply(
     tx: &mut Tx<'_>,
     known: &mut ShmLimitsCache,
@@ -62,8 +63,7 @@ impl BucketTxn for ShmTxn<'_, '_> {
 
     #[inline]
     fn load(&mut self, place: &BucketRef<'_>) -> Result<Option<TxnBucket<Option<u64>>>, TxnAbort> {
-        let key = bucket_key(place.namespace, place.key);
-        let Some(entry) = self.tx.find_entry(&key)? else { return Ok(None) };
+        let Some(entry) = row::find(self.tx, place.namespace, place.key)? else { return Ok(None) };
         let bucket = row::read(self.tx, self.known, entry, Some(place.limits), self.parts)?;
         Ok(Some(TxnBucket::new(bucket, Some(entry))))
     }

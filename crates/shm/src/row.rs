@@ -47,10 +47,17 @@ pub(crate) enum RowParts {
 /// Returns the key of a bucket in the ordered map and in the table.
 #[inline]
 pub(crate) fn bucket_key(namespace: &str, key: &Key) -> MapKey {
+    MapKey::new(KeyKind::Bucket).part(namespace).raw(key.as_bytes())
+}
+
+/// Returns the entry of a bucket, if it has one. Its key is made where it is used: it is large, and reading it right after it was written
+/// in pieces, as moving it does, would stall.
+#[inline]
+pub(crate) fn find(tx: &Tx<'_>, namespace: &str, key: &Key) -> Result<Option<u64>, TxnAbort> {
     let mut map_key = MapKey::new(KeyKind::Bucket);
     map_key.push_part(namespace);
     map_key.push(key.as_bytes());
-    map_key
+    tx.find_entry(&map_key)
 }
 
 /// Returns the key of a bucket in the index by resource, if it has a resource.

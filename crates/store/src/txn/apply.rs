@@ -43,6 +43,7 @@ pub struct Applied {
 ///
 /// [`RecordsError::Failed`] if the test of a write fails, [`StoreError::NamespaceGone`] if a bucket would be made in a closed
 /// namespace, and what the store itself meets.
+#[inline]
 pub fn apply<T: BucketTxn>(
     txn: &mut T,
     call: &Transaction<'_>,
