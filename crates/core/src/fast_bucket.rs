@@ -247,9 +247,7 @@ impl PlainRules {
                 None => return false,
             }
         }
-        for index in 0..len {
-            credits[index] = settled[index];
-        }
+        credits[..len].copy_from_slice(&settled[..len]);
         true
     }
 }
