@@ -157,7 +157,6 @@ impl ShmShared {
     }
 
     /// Applies a call, and notifies the waiters for what it frees.
-    #[inline]
     fn apply(
         &self,
         timeout: Duration,
