@@ -30,6 +30,55 @@ const META: &str = "#META";
 const SWITCH: &str = "#SWITCH";
 const CONFIG: &str = "#CONFIG";
 
+/// The sort key of the version of the config.
+const CONFIG_VERSION: &str = "#CONFIG_VERSION";
+
+/// The sort key of the limits of an entity for all resources.
+const DEFAULT_CONFIG: &str = "#CONFIG#_default_";
+
+/// The keys of the records that limits and switches of an entity and a resource are in: the parts, each once.
+pub(crate) struct ChainKeys {
+    entity: Box<str>,
+    resource: Box<str>,
+    system: Box<str>,
+    /// The sort key of the limits of the entity for the resource.
+    config: Box<str>,
+}
+
+impl ChainKeys {
+    /// The number of records.
+    pub(crate) const LEN: usize = 7;
+
+    pub(crate) fn new(ns: &str, entity: &str, resource: &str) -> ChainKeys {
+        ChainKeys {
+            entity: entity_partition(ns, entity).into(),
+            resource: resource_partition(ns, resource).into(),
+            system: system_partition(ns).into(),
+            config: [CONFIG_PREFIX, resource].concat().into(),
+        }
+    }
+
+    /// Returns the partition and the sort key of each record, those of a partition one behind the other: the entity, its
+    /// switches, its limits for the resource and for all; the switches and the limits of the resource; those of the system.
+    pub(crate) fn parts(&self) -> [(&str, &str); ChainKeys::LEN] {
+        let ChainKeys { entity, resource, system, config } = self;
+        [
+            (entity, META),
+            (entity, SWITCH),
+            (entity, config),
+            (entity, DEFAULT_CONFIG),
+            (resource, SWITCH),
+            (resource, CONFIG),
+            (system, CONFIG),
+        ]
+    }
+
+    /// Returns the key of the version of the config.
+    pub(crate) fn config_version(&self) -> ItemKey {
+        ItemKey::new(&*self.system, CONFIG_VERSION)
+    }
+}
+
 /// Returns the key of the schema version of the records.
 pub(crate) fn schema_version() -> ItemKey {
     ItemKey::new(REGISTRY, "#VERSION")
@@ -139,7 +188,7 @@ pub(crate) fn system_config(ns: &str) -> ItemKey {
 
 /// Returns the key of the version of the config, which counts changes of limits.
 pub(crate) fn config_version(ns: &str) -> ItemKey {
-    system(ns, "#CONFIG_VERSION")
+    system(ns, CONFIG_VERSION)
 }
 
 /// Returns the key of the set of resources that have limits.
@@ -159,7 +208,7 @@ pub(crate) fn managed(ns: &str, set: &str) -> ItemKey {
 
 /// Returns the partition of records about the whole namespace.
 pub(crate) fn system_partition(ns: &str) -> String {
-    format!("{ns}/SYSTEM#")
+    [ns, "/SYSTEM#"].concat()
 }
 
 /// Returns the key of an idempotent change, which exists once the change was made.
@@ -210,4 +259,27 @@ pub(crate) fn audit_partition(ns: &str, subject: &str) -> String {
 /// Returns the key of an audit event.
 pub(crate) fn audit(ns: &str, subject: &str, id: &str) -> ItemKey {
     ItemKey::new(audit_partition(ns, subject), format!("{AUDIT_PREFIX}{id}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::DEFAULT_RESOURCE;
+
+    #[test]
+    fn the_keys_of_a_chain_are_those_of_its_records() {
+        let (ns, entity, resource) = ("ns", "user-1", "gpt-4");
+        let keys = ChainKeys::new(ns, entity, resource);
+        let records = [
+            super::entity(ns, entity),
+            entity_switch(ns, entity),
+            entity_config(ns, entity, resource),
+            entity_config(ns, entity, DEFAULT_RESOURCE),
+            resource_switch(ns, resource),
+            resource_config(ns, resource),
+            system_config(ns),
+        ];
+        assert_eq!(keys.parts().map(|(partition, sort)| ItemKey::new(partition, sort)), records);
+        assert_eq!(keys.config_version(), config_version(ns));
+    }
 }

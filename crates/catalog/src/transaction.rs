@@ -115,6 +115,7 @@ struct CacheInvalidation<'a> {
 
 impl Drop for CacheInvalidation<'_> {
     fn drop(&mut self) {
-        self.catalog.shared().cache.remove(&self.keys);
+        let keys = self.keys.iter().map(|key| (key.partition.as_str(), key.sort.as_str()));
+        self.catalog.shared().cache.remove(keys);
     }
 }

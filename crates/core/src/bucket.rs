@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use crate::fast_bucket::Credits;
+use crate::fast_bucket::{Credits, PlainRules};
 use crate::{
     Costs, Denial, InlineVec, Limit, Limits, Packed, Ready, Shortage, SmallCosts, State, Status, Tick,
 };
@@ -161,6 +161,18 @@ impl Bucket {
     /// Creates a bucket with these credits.
     pub(crate) fn plain(stamp: Tick, credits: Credits) -> Bucket {
         Bucket { stamp, states: States::Plain(credits) }
+    }
+
+    /// Replaces the credits in place. Returns false, with nothing changed, if they are not plain
+    /// here, or not valid.
+    #[inline]
+    pub(crate) fn replace_credits(&mut self, rules: &PlainRules, stamp: Tick, credits: &[i64]) -> bool {
+        let States::Plain(own) = &mut self.states else { return false };
+        let is_replaced = rules.replace(own, credits);
+        if is_replaced {
+            self.stamp = stamp;
+        }
+        is_replaced
     }
 
     pub(crate) fn states(&self) -> &States {

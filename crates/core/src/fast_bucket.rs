@@ -75,8 +75,25 @@ impl PlainRules {
 
     /// Returns the credits if each of them is valid for its limit.
     pub(crate) fn credits(&self, credits: [i64; INLINE]) -> Option<Credits> {
-        let is_valid = |rule: &PlainRule, credit: i64| (-CREDIT_MAX..=rule.full).contains(&credit);
-        self.collect(|rule, index| Some(credits[index]).filter(|credit| is_valid(rule, *credit)))
+        self.collect(|rule, index| Some(credits[index]).filter(|credit| rule.may_have(*credit)))
+    }
+
+    /// Replaces credits of as many limits by others, one for each limit. Returns false, with nothing changed, if they
+    /// are of another form or not valid.
+    #[inline]
+    pub(crate) fn replace(&self, credits: &mut Credits, by: &[i64]) -> bool {
+        let (is_short, credits) = (matches!(credits, Credits::Two(_)), credits.as_mut_slice());
+        let rules = &self.rules[..self.len.min(INLINE)];
+        if by.len() != rules.len() || is_short != (rules.len() <= 2) {
+            return false;
+        }
+        if !rules.iter().zip(by).all(|(rule, credit)| rule.may_have(*credit)) {
+            return false;
+        }
+        let (used, rest) = credits.split_at_mut(by.len().min(credits.len()));
+        used.iter_mut().zip(by).for_each(|(credit, by)| *credit = *by);
+        rest.fill(0);
+        true
     }
 
     fn collect(&self, credit: impl Fn(&PlainRule, usize) -> Option<i64>) -> Option<Credits> {
@@ -221,17 +238,16 @@ impl PlainRules {
         used: &[u64],
     ) -> bool {
         let credits = credits.as_mut_slice();
-        let indexes = 0..self.len.min(INLINE).min(credits.len()).min(used.len());
-        let settled = |index: usize, credit: i64| {
+        let len = self.len.min(INLINE).min(credits.len()).min(used.len());
+        let mut settled = [0; INLINE];
+        for index in 0..len {
             let rule = &self.rules[index];
-            rule.settle(rule.have(credit, elapsed), reserved(index), used[index])
-        };
-        if !indexes.clone().all(|index| settled(index, credits[index]).is_some()) {
-            return false;
+            match rule.settle(rule.have(credits[index], elapsed), reserved(index), used[index]) {
+                Some(credit) => settled[index] = credit,
+                None => return false,
+            }
         }
-        for index in indexes {
-            credits[index] = settled(index, credits[index]).unwrap_or(credits[index]);
-        }
+        credits[..len].copy_from_slice(&settled[..len]);
         true
     }
 }
@@ -267,6 +283,12 @@ impl PlainRule {
             _ => return None,
         };
         (credit >= -CREDIT_MAX).then_some(credit)
+    }
+
+    /// Returns true if this is a valid credit of the limit.
+    #[inline(always)]
+    fn may_have(&self, credit: i64) -> bool {
+        (-CREDIT_MAX..=self.full).contains(&credit)
     }
 
     /// Returns the credit after `elapsed`.

@@ -10,11 +10,12 @@ use crate::error::TxnAbort;
 use crate::key::{KeyKind, MapKey};
 use crate::layout::REVISION;
 use crate::limits::ShmLimitsCache;
-use crate::row::{self, RowParts, bucket_key};
+use crate::row::{self, RowParts};
 use crate::sweep;
 use crate::tx::Tx;
 
 /// Applies the call and makes the writes, or neither; once if the call has an id.
+#[inline]
 pub(crate) fn apply(
     tx: &mut Tx<'_>,
     known: &mut ShmLimitsCache,
@@ -62,8 +63,7 @@ impl BucketTxn for ShmTxn<'_, '_> {
 
     #[inline]
     fn load(&mut self, place: &BucketRef<'_>) -> Result<Option<TxnBucket<Option<u64>>>, TxnAbort> {
-        let key = bucket_key(place.namespace, place.key);
-        let Some(entry) = self.tx.find_entry(&key, self.tx.hash_of(&key))? else { return Ok(None) };
+        let Some(entry) = row::find(self.tx, place.namespace, place.key)? else { return Ok(None) };
         let bucket = row::read(self.tx, self.known, entry, Some(place.limits), self.parts)?;
         Ok(Some(TxnBucket::new(bucket, Some(entry))))
     }
@@ -75,14 +75,16 @@ impl BucketTxn for ShmTxn<'_, '_> {
         bucket: TxnBucket<Option<u64>>,
         _: Tick,
     ) -> Result<(), TxnAbort> {
-        let TxnBucket { metered, handle, .. } = &bucket;
-        match *handle {
-            Some(entry) => row::write(self.tx, self.known, entry, metered, self.parts),
+        let TxnBucket { metered, handle, .. } = bucket;
+        match handle {
+            Some(entry) => row::write(self.tx, self.known, entry, &metered, self.parts)?,
             None => {
                 self.buckets_made += 1;
-                row::insert(self.tx, self.known, (place.namespace, place.key), metered)
+                row::insert(self.tx, self.known, (place.namespace, place.key), &metered)?;
             }
         }
+        self.known.keep(metered);
+        Ok(())
     }
 
     fn is_closed(&mut self, namespace: &str) -> Result<bool, TxnAbort> {
@@ -109,6 +111,9 @@ impl BucketTxn for ShmTxn<'_, '_> {
 
     #[inline]
     fn write_usage(&mut self, writes: &[Write], now: Tick) -> Result<(), TxnAbort> {
+        if writes.is_empty() {
+            return Ok(());
+        }
         self.tx.write_records(writes, now)
     }
 

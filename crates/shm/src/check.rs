@@ -125,7 +125,7 @@ fn check_table(tx: &Tx<'_>, found: &mut CheckFindings) -> Result<(), TxnAbort> {
         for entry in tx.entries(chain)? {
             let node = MapNode(tx.block_at(entry + NODE)?);
             let key = MapKey::from_bytes(&tx.key_of(node)?);
-            if tx.value(node)? != entry || tx.find_entry(&key, tx.hash_of(&key))? != Some(entry) {
+            if tx.value(node)? != entry || tx.find_entry(&key)? != Some(entry) {
                 return Err(TxnAbort::Damaged("a bucket is not where it is looked for"));
             }
             entries += 1;

@@ -74,26 +74,47 @@ impl MapKey {
     /// Appends a part that other parts follow.
     #[inline]
     #[must_use]
-    pub(crate) fn part(self, part: &str) -> MapKey {
-        self.start_of_part(part).raw(&[0, 1])
+    pub(crate) fn part(mut self, part: &str) -> MapKey {
+        self.push_part(part);
+        self
     }
 
     /// Appends the beginning of a part, to find all parts with this prefix.
-    #[inline]
     #[must_use]
     pub(crate) fn start_of_part(mut self, part: &str) -> MapKey {
-        let mut rest = part.as_bytes();
-        while let Some(zero) = rest.iter().position(|byte| *byte == 0) {
-            self = self.raw(&rest[..zero]).raw(&[0, 255]);
-            rest = &rest[zero + 1..];
-        }
-        self.raw(rest)
+        self.push_start_of_part(part);
+        self
     }
 
     /// Appends the last part, or a number of fixed length.
     #[inline]
     #[must_use]
     pub(crate) fn raw(mut self, bytes: &[u8]) -> MapKey {
+        self.push(bytes);
+        self
+    }
+
+    /// As [`part`](MapKey::part), in place: a key is large to be moved for each of its parts.
+    #[inline]
+    pub(crate) fn push_part(&mut self, part: &str) {
+        self.push_start_of_part(part);
+        self.push(&[0, 1]);
+    }
+
+    #[inline]
+    fn push_start_of_part(&mut self, part: &str) {
+        let mut rest = part.as_bytes();
+        while let Some(zero) = rest.iter().position(|byte| *byte == 0) {
+            self.push(&rest[..zero]);
+            self.push(&[0, 255]);
+            rest = &rest[zero + 1..];
+        }
+        self.push(rest);
+    }
+
+    /// As [`raw`](MapKey::raw), in place.
+    #[inline]
+    pub(crate) fn push(&mut self, bytes: &[u8]) {
         match (&mut self.heap, self.inline.get_mut(self.len..self.len + bytes.len())) {
             (Some(heap), _) => heap.extend_from_slice(bytes),
             (None, Some(place)) => place.copy_from_slice(bytes),
@@ -104,7 +125,6 @@ impl MapKey {
             }
         }
         self.len += bytes.len();
-        self
     }
 
     #[inline]
@@ -118,17 +138,16 @@ impl MapKey {
     /// Returns the key as words, which compare as its bytes do if the longer of equal ones is the greater.
     #[inline]
     pub(crate) fn with_words<R>(&self, use_words: impl FnOnce(&[u64], u64) -> R) -> R {
-        let (bytes, len) = (self.bytes(), self.len as u64);
-        let words = words_for(len) as usize;
-        if words <= INLINE / 8 {
-            let mut stack = [0; INLINE / 8];
-            for (word, chunk) in stack.iter_mut().zip(bytes.chunks(8)) {
-                *word = word_of(chunk);
-            }
-            return use_words(&stack[..words], len);
+        let len = self.len as u64;
+        if let Some(heap) = &self.heap {
+            let words: Vec<u64> = heap.chunks(8).map(word_of).collect();
+            return use_words(&words, len);
         }
-        let heap: Vec<u64> = bytes.chunks(8).map(word_of).collect();
-        use_words(&heap, len)
+        // Behind its end the key is zero, so that the last word needs no padding.
+        let mut words = [0; INLINE / 8];
+        let used = &mut words[..(words_for(len) as usize).min(INLINE / 8)];
+        used.iter_mut().zip(self.inline.chunks_exact(8)).for_each(|(word, chunk)| *word = word_of(chunk));
+        use_words(used, len)
     }
 
     /// Returns the least key that is greater than every key with this prefix. There is one, because no kind is 255.

@@ -3,6 +3,7 @@
 use foldhash::fast::FixedState;
 use hashbrown::HashMap;
 use tollgate_core::Limits;
+use tollgate_store::txn::MeteredBucket;
 
 use crate::error::TxnAbort;
 use crate::key::{KeyKind, MapKey};
@@ -28,6 +29,11 @@ pub(crate) struct ShmLimitsCache {
     by_block: HashMap<u64, Limits, FixedState>,
     /// By their address in this process, which stays theirs while they are cached here.
     by_place: HashMap<usize, (Limits, u64), FixedState>,
+    /// The address and the block of `by_place` that were looked up last: one call asks for them several times.
+    last: (usize, u64),
+    /// The bucket that was written last: the next one under the same limits is read into its memory, with no allocation and
+    /// no count of users of the limits.
+    spare: Option<MeteredBucket>,
 }
 
 /// Returns the text of limits. Their version is stored separately, so that a new version of the same limits has the
@@ -67,12 +73,21 @@ impl ShmLimitsCache {
     fn clear(&mut self) {
         self.by_block.clear();
         self.by_place.clear();
+        self.last = (0, 0);
     }
 
     /// Returns whether the limits in this block are known to be these.
     #[inline]
-    pub(crate) fn are(&self, block: u64, limits: &Limits) -> bool {
-        self.by_place.get(&place_of(limits)).is_some_and(|(_, known)| *known == block)
+    pub(crate) fn are(&mut self, block: u64, limits: &Limits) -> bool {
+        let place = place_of(limits);
+        if self.last == (place, block) {
+            return true;
+        }
+        let are_they = self.by_place.get(&place).is_some_and(|(_, known)| *known == block);
+        if are_they {
+            self.last = (place, block);
+        }
+        are_they
     }
 
     /// Returns the limits in a block. `expected` are the limits that they probably are: if so, they need not be parsed,
@@ -88,6 +103,29 @@ impl ShmLimitsCache {
             Some(expected) if self.are(block, expected) => Ok(expected.clone()),
             _ => self.read(tx, block, expected),
         }
+    }
+
+    /// Returns a bucket under the limits in a block, to be read into. `expected` are the limits that they probably are.
+    #[inline]
+    pub(crate) fn bucket(
+        &mut self,
+        tx: &Tx<'_>,
+        block: u64,
+        expected: Option<&Limits>,
+    ) -> Result<MeteredBucket, TxnAbort> {
+        if let Some(expected) = expected
+            && self.are(block, expected)
+            && let Some(spare) = self.spare.take_if(|spare| spare.stored.limits.same(expected))
+        {
+            return Ok(spare);
+        }
+        Ok(MeteredBucket::fresh(&self.get(tx, block, expected)?))
+    }
+
+    /// Keeps a bucket for the next one to be read into.
+    #[inline]
+    pub(crate) fn keep(&mut self, bucket: MeteredBucket) {
+        self.spare = Some(bucket);
     }
 
     fn read(&mut self, tx: &Tx<'_>, block: u64, expected: Option<&Limits>) -> Result<Limits, TxnAbort> {
@@ -142,6 +180,7 @@ impl ShmLimitsCache {
         if self.by_place.len() >= KNOWN_MAX {
             self.clear();
         }
+        self.last = (0, 0);
         self.by_block.insert(block, limits.clone());
         self.by_place.insert(place_of(limits), (limits.clone(), block));
     }

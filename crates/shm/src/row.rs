@@ -4,9 +4,11 @@
 //! many limits there is room; the stamp of a bucket of credits, or where the bytes of another are; the limits that its
 //! usage is counted in; the hour and the number of takes; then the credits, then the amounts that were used.
 
+use std::sync::atomic::{AtomicU64, Ordering};
+
 use tollgate_core::{Bucket, Limits, Tick};
 use tollgate_store::txn::MeteredBucket;
-use tollgate_store::usage::Sums;
+use tollgate_store::usage::{Caller, Sums};
 use tollgate_store::{Key, StoredBucket};
 
 use crate::error::TxnAbort;
@@ -32,6 +34,9 @@ const IN_BLOCK: u64 = 1 << 32;
 /// The most limits that an entry has room for.
 const ROOM_MAX: u64 = tollgate_core::BUCKET_LIMITS_MAX as u64;
 
+/// How many numbers are read to the stack.
+const FEW: usize = 8;
+
 /// Which parts of a row are read and written.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum RowParts {
@@ -43,6 +48,16 @@ pub(crate) enum RowParts {
 #[inline]
 pub(crate) fn bucket_key(namespace: &str, key: &Key) -> MapKey {
     MapKey::new(KeyKind::Bucket).part(namespace).raw(key.as_bytes())
+}
+
+/// Returns the entry of a bucket, if it has one. Its key is made where it is used: it is large, and reading it right after it was written
+/// in pieces, as moving it does, would stall.
+#[inline]
+pub(crate) fn find(tx: &Tx<'_>, namespace: &str, key: &Key) -> Result<Option<u64>, TxnAbort> {
+    let mut map_key = MapKey::new(KeyKind::Bucket);
+    map_key.push_part(namespace);
+    map_key.push(key.as_bytes());
+    tx.find_entry(&map_key)
 }
 
 /// Returns the key of a bucket in the index by resource, if it has a resource.
@@ -60,14 +75,13 @@ pub(crate) fn read(
     expected: Option<&Limits>,
     parts: RowParts,
 ) -> Result<MeteredBucket, TxnAbort> {
-    let limits = known.get(tx, tx.block_at(entry + LIMITS)?, expected)?;
-    let bucket = read_bucket(tx, entry, &limits)?;
-    let usage = match parts {
-        RowParts::Bucket => None,
-        RowParts::BucketAndUsage => read_usage(tx, known, entry, &limits)?,
-    };
-    let stored = StoredBucket { limits, version: tx.get(entry + VERSION)?, bucket };
-    Ok(MeteredBucket { stored, usage })
+    let mut bucket = known.bucket(tx, tx.block_at(entry + LIMITS)?, expected)?;
+    read_bucket(tx, entry, &mut bucket.stored)?;
+    match parts {
+        RowParts::Bucket => bucket.usage = None,
+        RowParts::BucketAndUsage => read_usage(tx, known, entry, &mut bucket)?,
+    }
+    Ok(bucket)
 }
 
 /// Writes a bucket into its entry, or into another one in its place that has more room.
@@ -174,23 +188,43 @@ fn room_of(tx: &Tx<'_>, entry: u64) -> Result<u64, TxnAbort> {
 }
 
 #[inline]
-fn read_bucket(tx: &Tx<'_>, entry: u64, limits: &Limits) -> Result<Bucket, TxnAbort> {
+fn read_bucket(tx: &Tx<'_>, entry: u64, stored: &mut StoredBucket) -> Result<(), TxnAbort> {
     let unreadable = |why| TxnAbort::Unreadable(format!("a bucket cannot be read: {why}"));
+    let StoredBucket { limits, version, bucket } = stored;
+    *version = tx.get(entry + VERSION)?;
     let state = tx.get(entry + STATE)?;
     if tx.get(entry + SHAPE)? & IN_BLOCK != 0 {
         let state = tx.block_at(entry + STATE)?;
-        return Bucket::from_bytes(limits, &tx.bytes(state)?).map_err(unreadable);
+        *bucket = Bucket::from_bytes(limits, &tx.bytes(state)?).map_err(unreadable)?;
+        return Ok(());
     }
     let len = limits.len();
     if len as u64 > room_of(tx, entry)? {
         return Err(TxnAbort::Damaged("a bucket has less room than it has limits"));
     }
-    let mut credits = [0; ROOM_MAX as usize];
-    let words = tx.slice(entry + NUMBERS, len as u64)?;
-    for (credit, word) in credits.iter_mut().zip(words) {
-        *credit = word.load(std::sync::atomic::Ordering::Relaxed) as i64;
+    with_numbers(tx, entry + NUMBERS, len, |credits| {
+        bucket.set_credits(limits, Tick::from_micros(state), credits).map_err(unreadable)
+    })?
+}
+
+/// Calls `use_numbers` with so many words of an entry as numbers.
+#[inline]
+fn with_numbers<R>(
+    tx: &Tx<'_>,
+    at: u64,
+    len: usize,
+    use_numbers: impl FnOnce(&[i64]) -> R,
+) -> Result<R, TxnAbort> {
+    let words = tx.slice(at, len as u64)?;
+    let number = |word: &AtomicU64| word.load(Ordering::Relaxed) as i64;
+    let mut few = [0; FEW];
+    match few.get_mut(..len) {
+        Some(numbers) => {
+            numbers.iter_mut().zip(words).for_each(|(to, word)| *to = number(word));
+            Ok(use_numbers(numbers))
+        }
+        None => Ok(use_numbers(&words.iter().map(number).collect::<Vec<_>>())),
     }
-    Bucket::of_credits(limits, Tick::from_micros(state), &credits[..len]).map_err(unreadable)
 }
 
 #[inline]
@@ -220,24 +254,29 @@ fn read_usage(
     tx: &Tx<'_>,
     known: &mut ShmLimitsCache,
     entry: u64,
-    expected: &Limits,
-) -> Result<Option<Sums>, TxnAbort> {
+    bucket: &mut MeteredBucket,
+) -> Result<(), TxnAbort> {
     let block = tx.link_at(entry + USAGE_LIMITS)?;
     if block == 0 {
-        return Ok(None);
+        bucket.usage = None;
+        return Ok(());
     }
-    let limits = known.get(tx, block, Some(expected))?;
+    let MeteredBucket { stored, usage } = bucket;
+    let there = usage.take_if(|sums| known.are(block, sums.limits()));
+    let mut sums = match there {
+        Some(sums) => sums,
+        None => Sums::new(&known.get(tx, block, Some(&stored.limits))?, Tick::ZERO, Caller::Own),
+    };
     let hour = tx.get(entry + USAGE_HOUR)?;
-    let (room, len) = (room_of(tx, entry)?, limits.len());
+    let (room, len) = (room_of(tx, entry)?, sums.limits().len());
     if len as u64 > room {
         return Err(TxnAbort::Damaged("usage has less room than it has limits"));
     }
-    let mut amounts = [0; ROOM_MAX as usize];
-    let words = tx.slice(entry + NUMBERS + room, len as u64)?;
-    for (amount, word) in amounts.iter_mut().zip(words) {
-        *amount = word.load(std::sync::atomic::Ordering::Relaxed) as i64;
-    }
-    Ok(Sums::restored(limits, (hour >> 32) as u32, hour as u32, &amounts[..len]))
+    with_numbers(tx, entry + NUMBERS + room, len, |amounts| {
+        sums.restore((hour >> 32) as u32, hour as u32, amounts);
+    })?;
+    *usage = Some(sums);
+    Ok(())
 }
 
 #[inline]

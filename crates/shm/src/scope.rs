@@ -123,8 +123,7 @@ pub(crate) fn usage_at(
 ) -> Result<Option<Item>, TxnAbort> {
     let there = tx.record(key, now)?;
     let Some((namespace, entity, resource)) = bucket_of_usage(key) else { return Ok(there) };
-    let bucket = row::bucket_key(namespace, &Key::new(&[entity, resource]));
-    let Some(entry) = tx.find_entry(&bucket, tx.hash_of(&bucket))? else { return Ok(there) };
+    let Some(entry) = row::find(tx, namespace, &Key::new(&[entity, resource]))? else { return Ok(there) };
     match row::read(tx, known, entry, None, RowParts::BucketAndUsage)?.usage {
         Some(sums) => Ok(sums.added_to(key, there, &tx.arena.usage_retention)),
         None => Ok(there),

@@ -22,7 +22,7 @@ use crate::error::{ShmOpenError, TxnAbort, without_tests};
 use crate::layout::WAITING;
 use crate::limits::ShmLimitsCache;
 use crate::open;
-use crate::row::{self, RowParts, bucket_key};
+use crate::row::{self, RowParts};
 use crate::tx::Tx;
 use crate::wait_queue::{self, ShmWaitQueues};
 
@@ -157,7 +157,6 @@ impl ShmShared {
     }
 
     /// Applies a call, and notifies the waiters for what it frees.
-    #[inline]
     fn apply(
         &self,
         timeout: Duration,
@@ -296,8 +295,7 @@ fn seen_bucket(
     place: &BucketRef<'_>,
     now: Tick,
 ) -> Result<StoredBucket, TxnAbort> {
-    let key = bucket_key(place.namespace, place.key);
-    let Some(entry) = tx.find_entry(&key, tx.hash_of(&key))? else {
+    let Some(entry) = row::find(tx, place.namespace, place.key)? else {
         return Ok(StoredBucket::fresh(place.limits));
     };
     let stored = row::read(tx, known, entry, Some(place.limits), RowParts::Bucket)?.stored;

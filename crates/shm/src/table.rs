@@ -33,7 +33,13 @@ impl Tx<'_> {
 
     /// Returns the entry with this key.
     #[inline]
-    pub(crate) fn find_entry(&self, key: &MapKey, hash: u64) -> Result<Option<u64>, TxnAbort> {
+    pub(crate) fn find_entry(&self, key: &MapKey) -> Result<Option<u64>, TxnAbort> {
+        key.with_words(|words, len| self.find_words(words, len))
+    }
+
+    #[inline]
+    fn find_words(&self, words: &[u64], len: u64) -> Result<Option<u64>, TxnAbort> {
+        let hash = hash(self.arena.seed, words, len);
         let mut entry = self.link_at(self.chain_of(hash)?)?;
         for _ in 0..self.steps_max() {
             if entry == 0 {
@@ -41,8 +47,7 @@ impl Tx<'_> {
             }
             if self.get(entry + HASH)? == hash {
                 let node = MapNode(self.block_at(entry + NODE)?);
-                let is_it = key.with_words(|words, len| self.compare_words(node, words, len))?.is_eq();
-                if is_it {
+                if self.compare_words(node, words, len)?.is_eq() {
                     return Ok(Some(entry));
                 }
             }

@@ -79,6 +79,21 @@ impl Key {
         Some((str::from_utf8(first).ok()?, str::from_utf8(second).ok()?))
     }
 
+    /// Returns true if this is its only part.
+    #[inline]
+    pub fn is_only(&self, part: &str) -> bool {
+        decode(self.as_bytes()).is_some_and(|(only, rest)| rest.is_empty() && only == part.as_bytes())
+    }
+
+    /// Returns true if it has [two parts](Key::pair).
+    #[inline]
+    pub fn is_pair(&self) -> bool {
+        let is_text = |bytes: &[u8]| bytes.is_ascii() || str::from_utf8(bytes).is_ok();
+        let second =
+            decode(self.as_bytes()).filter(|(first, _)| is_text(first)).and_then(|(_, rest)| decode(rest));
+        second.is_some_and(|(second, rest)| rest.is_empty() && is_text(second))
+    }
+
     /// Returns the key as bytes, for stores that write it: each part behind its length, so that keys with the same first
     /// parts have the same first bytes.
     #[inline]
@@ -137,11 +152,26 @@ mod tests {
     }
 
     #[test]
+    fn an_only_part_is_the_whole_key() {
+        for part in ["", "a", &"x".repeat(254), &"x".repeat(255)] {
+            assert!(Key::new(&[part]).is_only(part));
+            assert!(!Key::new(&[part, ""]).is_only(part) && !Key::new(&["", part, "b"]).is_only(part));
+            assert!(!Key::new(&[format!("{part}b")]).is_only(part));
+        }
+    }
+
+    #[test]
     fn a_pair_is_two_parts_and_no_more() {
         assert_eq!(Key::new(&["entity", "resource"]).pair(), Some(("entity", "resource")));
         assert_eq!(Key::new(&["", ""]).pair(), Some(("", "")));
+        for bytes in [&b"\x01a\x02bc"[..], b"\x00\x00", b"\x02\xC3\xBC\x00", b"\x01\xFF\x00", b"\x00\x01\xFF"]
+        {
+            let key = Key::from_bytes(bytes);
+            assert_eq!(key.is_pair(), key.pair().is_some(), "{bytes:?}");
+        }
         for parts in [&[][..], &["a"], &["a", "b", "c"], &["a", "b", ""]] {
             assert_eq!(Key::new(parts).pair(), None);
+            assert!(!Key::new(parts).is_pair());
         }
     }
 

@@ -14,7 +14,7 @@ impl Transaction<'_> {
         if !writes.is_empty() {
             check_writes(writes)?;
         }
-        if self.metered && self.steps.iter().any(|step| step.place.key.pair().is_none()) {
+        if self.metered && self.steps.iter().any(|step| !step.place.key.is_pair()) {
             let why = "a metered key has two parts, the entity and the resource";
             return Err(StoreError::BadCall(why.into()));
         }

@@ -23,12 +23,19 @@ use partitions::Partitions;
 pub(crate) enum CachedRecord {
     /// The record does not exist.
     Nothing,
-    /// The parent of an entity, and whether its calls are charged to it, too.
-    Entity { parent: Option<String>, cascades: bool },
+    /// An entity.
+    Entity(Arc<EntityRecord>),
     /// Stored limits.
     Config(Arc<StoredLimits>),
     /// The switches of an entity or a resource.
     Switches(Arc<Switches>),
+}
+
+/// The parent of an entity, and whether its calls are charged to it, too.
+#[derive(Debug)]
+pub(crate) struct EntityRecord {
+    pub(crate) parent: Option<String>,
+    pub(crate) cascades: bool,
 }
 
 /// A record as it was read.
@@ -133,20 +140,26 @@ impl Cache {
         epoch.writes == self.writes.load(Ordering::Acquire) && epoch.revision == revision && now < expires
     }
 
-    /// Looks up each of these records.
+    /// Looks up each of these records, by partition and sort key. A partition is looked up once for
+    /// those of its records that are one behind the other.
     pub(crate) fn lookup<const N: usize>(
         &self,
         epoch: &CacheEpoch,
-        keys: &[ItemKey; N],
+        keys: &[(&str, &str); N],
     ) -> [Option<CacheEntry>; N] {
         let mut inner = self.lock();
         inner.move_to(epoch.revision);
-        keys.each_ref().map(|key| inner.lookup(epoch, key))
+        let mut found = [const { None }; N];
+        let mut places = found.iter_mut();
+        for keys in keys.chunk_by(|one, other| one.0 == other.0) {
+            inner.lookup(epoch, keys, &mut places);
+        }
+        found
     }
 
     /// Returns the cached record, valid or not.
-    pub(crate) fn peek(&self, key: &ItemKey) -> Option<CachedRecord> {
-        self.lock().entries.get(key).map(|entry| entry.record.clone())
+    pub(crate) fn peek(&self, (partition, sort): (&str, &str)) -> Option<CachedRecord> {
+        self.lock().entries.get(partition)?.get(sort).map(|entry| entry.record.clone())
     }
 
     /// Caches what was read since `epoch`, unless a write happened meanwhile.
@@ -155,14 +168,14 @@ impl Cache {
         let is_unchanged =
             inner.revision == epoch.revision && self.writes.load(Ordering::Acquire) == epoch.writes;
         if is_unchanged && self.is_on() {
-            read.into_iter().for_each(|(key, entry)| inner.entries.insert(key, entry));
+            inner.entries.insert(read);
         }
     }
 
     /// Removes these records, because they were written.
-    pub(crate) fn remove(&self, keys: &[&ItemKey]) {
+    pub(crate) fn remove<'k>(&self, keys: impl IntoIterator<Item = (&'k str, &'k str)>) {
         let mut inner = self.lock();
-        keys.iter().for_each(|key| inner.entries.remove(key));
+        keys.into_iter().for_each(|(partition, sort)| inner.entries.remove(partition, sort));
         self.writes.fetch_add(1, Ordering::AcqRel);
     }
 
@@ -217,18 +230,26 @@ impl CacheInner {
         }
     }
 
-    fn lookup(&mut self, epoch: &CacheEpoch, key: &ItemKey) -> Option<CacheEntry> {
+    /// Looks up records of one partition, each for the next place in `found`.
+    fn lookup<'f>(
+        &mut self,
+        epoch: &CacheEpoch,
+        keys: &[(&str, &str)],
+        found: impl Iterator<Item = &'f mut Option<CacheEntry>>,
+    ) {
         let version = self.version.unwrap_or(0);
         let is_valid = |entry: &&CacheEntry| epoch.now < entry.expires && entry.version >= version;
-        let found = self.entries.get(key).filter(is_valid).cloned();
-        match &found {
-            None => self.stats.misses += 1,
-            Some(entry) => {
-                self.stats.hits += 1;
-                self.stats.negative_hits += u64::from(matches!(entry.record, CachedRecord::Nothing));
+        let records = keys.first().and_then(|(partition, _)| self.entries.get(partition));
+        for ((_, sort), found) in keys.iter().zip(found) {
+            *found = records.and_then(|records| records.get(sort)).filter(is_valid).cloned();
+            match found {
+                None => self.stats.misses += 1,
+                Some(entry) => {
+                    self.stats.hits += 1;
+                    self.stats.negative_hits += u64::from(matches!(entry.record, CachedRecord::Nothing));
+                }
             }
         }
-        found
     }
 }
 
@@ -248,25 +269,25 @@ mod tests {
     fn records_that_were_read_during_a_write_are_not_cached() {
         let cache = Cache::new(Span::from_secs(60), 100);
         let epoch = cache.epoch(None, Tick::ZERO);
-        cache.remove(&[&key("other")]);
+        cache.remove([("p", "other")]);
         cache.insert(&epoch, vec![(key("a"), entry(&epoch))]);
-        assert!(cache.lookup(&epoch, &[key("a")])[0].is_none());
+        assert!(cache.lookup(&epoch, &[("p", "a")])[0].is_none());
 
         let epoch = cache.epoch(None, Tick::ZERO);
         cache.insert(&epoch, vec![(key("a"), entry(&epoch))]);
-        assert!(cache.lookup(&epoch, &[key("a")])[0].is_some());
+        assert!(cache.lookup(&epoch, &[("p", "a")])[0].is_some());
         let later = cache.epoch(None, Tick::from_secs(60));
-        assert!(cache.lookup(&later, &[key("a")])[0].is_none());
+        assert!(cache.lookup(&later, &[("p", "a")])[0].is_none());
     }
 
     #[test]
     fn a_late_reader_does_not_cache_records_of_an_earlier_revision() {
         let cache = Cache::new(Span::from_secs(60), 100);
         let early = cache.epoch(Some(1), Tick::ZERO);
-        assert!(cache.lookup(&early, &[key("a")])[0].is_none());
+        assert!(cache.lookup(&early, &[("p", "a")])[0].is_none());
         let late = cache.epoch(Some(2), Tick::ZERO);
-        assert!(cache.lookup(&late, &[key("a")])[0].is_none());
+        assert!(cache.lookup(&late, &[("p", "a")])[0].is_none());
         cache.insert(&early, vec![(key("a"), entry(&early))]);
-        assert!(cache.lookup(&late, &[key("a")])[0].is_none());
+        assert!(cache.lookup(&late, &[("p", "a")])[0].is_none());
     }
 }

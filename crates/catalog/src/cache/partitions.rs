@@ -1,6 +1,9 @@
 //! Cached records by partition: bounded, with two generations, an approximation of LRU.
 
-use hashbrown::HashMap;
+use std::hash::BuildHasher;
+
+use foldhash::fast::RandomState;
+use hashbrown::HashTable;
 use tollgate_store::Key;
 use tollgate_store::records::ItemKey;
 
@@ -14,7 +17,14 @@ const PARTITION_MAX: usize = 64;
 /// block: in a program with many entities each block is a cache miss (bench row
 /// `limiter/resolve-beside-1M-entities`). For the same reason the sort key is a [`Key`], which
 /// keeps short text inline.
-type CachedRecords = Vec<(Key, CacheEntry)>;
+#[derive(Default)]
+pub(super) struct CachedRecords(Vec<(Key, CacheEntry)>);
+
+/// A partition with its records.
+struct CachedPartition {
+    name: String,
+    records: CachedRecords,
+}
 
 /// A bounded map of records that evicts roughly the partition that was unused for longest.
 ///
@@ -25,24 +35,55 @@ pub(super) struct Partitions {
     young: Generation,
     old: Generation,
     half: usize,
+    hasher: RandomState,
 }
 
+/// Partitions by the hash of their names, which is computed once for both generations.
 #[derive(Default)]
 struct Generation {
-    partitions: HashMap<String, CachedRecords, foldhash::fast::RandomState>,
+    partitions: HashTable<CachedPartition>,
     /// The number of records in all partitions.
     len: usize,
 }
 
-impl Generation {
-    fn insert(&mut self, partition: String, records: CachedRecords) {
-        self.len += records.len();
-        self.partitions.insert(partition, records);
+impl CachedRecords {
+    /// Returns the record with this sort key.
+    pub(super) fn get(&self, sort: &str) -> Option<&CacheEntry> {
+        self.place_of(sort).map(|place| &self.0[place].1)
     }
 
-    fn remove(&mut self, partition: &str) -> Option<(String, CachedRecords)> {
-        let removed = self.partitions.remove_entry(partition)?;
-        self.len -= removed.1.len();
+    fn place_of(&self, sort: &str) -> Option<usize> {
+        self.0.iter().position(|(other, _)| other.is_only(sort))
+    }
+
+    /// Adds a record, in place of an older one or, if there are `most`, of the first.
+    fn insert(&mut self, sort: &str, entry: CacheEntry, most: usize) {
+        match self.place_of(sort) {
+            Some(place) => self.0[place].1 = entry,
+            None => {
+                if self.0.len() >= most {
+                    self.0.remove(0);
+                }
+                self.0.push((Key::new(&[sort]), entry));
+            }
+        }
+    }
+}
+
+impl Generation {
+    fn get(&self, hash: u64, name: &str) -> Option<&CachedRecords> {
+        self.partitions.find(hash, |partition| partition.name == name).map(|partition| &partition.records)
+    }
+
+    fn insert(&mut self, hash: u64, partition: CachedPartition, hasher: &RandomState) {
+        self.len += partition.records.0.len();
+        self.partitions.insert_unique(hash, partition, |other| hasher.hash_one(&*other.name));
+    }
+
+    fn remove(&mut self, hash: u64, name: &str) -> Option<CachedPartition> {
+        let entry = self.partitions.find_entry(hash, |partition| partition.name == name).ok()?;
+        let (removed, _) = entry.remove();
+        self.len -= removed.records.0.len();
         Some(removed)
     }
 }
@@ -50,7 +91,12 @@ impl Generation {
 impl Partitions {
     pub(super) fn new(entries_max: usize) -> Partitions {
         let half = (entries_max / 2).max(1);
-        Partitions { young: Generation::default(), old: Generation::default(), half }
+        Partitions {
+            young: Generation::default(),
+            old: Generation::default(),
+            half,
+            hasher: RandomState::default(),
+        }
     }
 
     /// Returns the number of records.
@@ -58,36 +104,40 @@ impl Partitions {
         self.young.len + self.old.len
     }
 
-    pub(super) fn get(&mut self, key: &ItemKey) -> Option<&CacheEntry> {
-        if let Some((partition, records)) = self.old.remove(&key.partition) {
-            self.put(partition, records);
+    /// Returns the records of a partition, which is used now.
+    pub(super) fn get(&mut self, name: &str) -> Option<&CachedRecords> {
+        let hash = self.hasher.hash_one(name);
+        if let Some(partition) = self.old.remove(hash, name) {
+            self.put(hash, partition);
         }
-        let records = self.young.partitions.get(&key.partition)?;
-        Some(&records[place_of(records, &sort_of(key))?].1)
+        self.young.get(hash, name)
     }
 
-    pub(super) fn insert(&mut self, key: ItemKey, entry: CacheEntry) {
-        let sort = sort_of(&key);
-        let (partition, mut records) =
-            self.take(&key.partition).unwrap_or_else(|| (key.partition, CachedRecords::new()));
-        match place_of(&records, &sort) {
-            Some(place) => records[place].1 = entry,
-            None => {
-                if records.len() >= PARTITION_MAX.min(self.half) {
-                    records.remove(0);
-                }
-                records.push((sort, entry));
+    /// Adds records. Those of one partition are one behind the other, so that it is looked up once.
+    pub(super) fn insert(&mut self, records: impl IntoIterator<Item = (ItemKey, CacheEntry)>) {
+        let most = PARTITION_MAX.min(self.half);
+        let mut records = records.into_iter().peekable();
+        while let Some((ItemKey { partition: name, sort }, entry)) = records.next() {
+            let hash = self.hasher.hash_one(&*name);
+            let known = self.take(hash, &name);
+            let mut partition =
+                known.unwrap_or_else(|| CachedPartition { name, records: CachedRecords::default() });
+            partition.records.insert(&sort, entry, most);
+            while let Some((key, entry)) = records.next_if(|(key, _)| key.partition == partition.name) {
+                partition.records.insert(&key.sort, entry, most);
             }
+            self.put(hash, partition);
         }
-        self.put(partition, records);
     }
 
-    pub(super) fn remove(&mut self, key: &ItemKey) {
-        let sort = sort_of(key);
-        if let Some((partition, mut records)) = self.take(&key.partition) {
-            records.retain(|(other, _)| *other != sort);
-            if !records.is_empty() {
-                self.put(partition, records);
+    pub(super) fn remove(&mut self, name: &str, sort: &str) {
+        let hash = self.hasher.hash_one(name);
+        if let Some(mut partition) = self.take(hash, name) {
+            if let Some(place) = partition.records.place_of(sort) {
+                partition.records.0.remove(place);
+            }
+            if !partition.records.0.is_empty() {
+                self.put(hash, partition);
             }
         }
     }
@@ -97,25 +147,17 @@ impl Partitions {
         self.old = Generation::default();
     }
 
-    fn take(&mut self, partition: &str) -> Option<(String, CachedRecords)> {
-        self.young.remove(partition).or_else(|| self.old.remove(partition))
+    fn take(&mut self, hash: u64, name: &str) -> Option<CachedPartition> {
+        self.young.remove(hash, name).or_else(|| self.old.remove(hash, name))
     }
 
     /// Puts a partition that is in neither generation among the young.
-    fn put(&mut self, partition: String, records: CachedRecords) {
-        if self.young.len + records.len() > self.half {
+    fn put(&mut self, hash: u64, partition: CachedPartition) {
+        if self.young.len + partition.records.0.len() > self.half {
             self.old = std::mem::take(&mut self.young);
         }
-        self.young.insert(partition, records);
+        self.young.insert(hash, partition, &self.hasher);
     }
-}
-
-fn sort_of(key: &ItemKey) -> Key {
-    Key::new(&[&key.sort])
-}
-
-fn place_of(records: &CachedRecords, sort: &Key) -> Option<usize> {
-    records.iter().position(|(other, _)| other == sort)
 }
 
 #[cfg(test)]
@@ -132,19 +174,29 @@ mod tests {
         ItemKey::new(partition.to_string(), "sort")
     }
 
+    /// Inserts one record.
+    fn insert(map: &mut Partitions, key: ItemKey, entry: CacheEntry) {
+        map.insert([(key, entry)]);
+    }
+
+    /// Returns the version of a record that is there.
+    fn get(map: &mut Partitions, key: &ItemKey) -> Option<u64> {
+        map.get(&key.partition)?.get(&key.sort).map(|entry| entry.version)
+    }
+
     #[test]
     fn used_entries_stay_and_the_size_is_bounded() {
         let mut map = Partitions::new(10);
-        map.insert(key(1_000), entry(0));
+        insert(&mut map, key(1_000), entry(0));
         for number in 0..100 {
-            map.insert(key(number), entry(number));
-            assert!(map.get(&key(1_000)).is_some(), "evicted after {number}");
-            assert!(map.get(&key(number)).is_some_and(|entry| entry.version == number));
+            insert(&mut map, key(number), entry(number));
+            assert!(get(&mut map, &key(1_000)).is_some(), "evicted after {number}");
+            assert!(get(&mut map, &key(number)) == Some(number));
             assert!(map.len() <= 10);
         }
-        assert!(map.get(&key(50)).is_none());
-        map.remove(&key(1_000));
-        assert!(map.get(&key(1_000)).is_none());
+        assert!(get(&mut map, &key(50)).is_none());
+        map.remove("1000", "sort");
+        assert!(get(&mut map, &key(1_000)).is_none());
         map.clear();
         assert_eq!(map.len(), 0);
     }
@@ -155,14 +207,14 @@ mod tests {
             let mut map = Partitions::new(entries_max);
             let key = |number: u64| ItemKey::new("p", format!("a sort key that is not short {number}"));
             for number in 0..200 {
-                map.insert(key(number), entry(0));
-                map.insert(key(number), entry(number));
-                assert_eq!(map.get(&key(number)).map(|entry| entry.version), Some(number));
+                insert(&mut map, key(number), entry(0));
+                insert(&mut map, key(number), entry(number));
+                assert_eq!(get(&mut map, &key(number)), Some(number));
                 assert!(map.len() <= at_most);
             }
-            assert!(map.get(&key(198)).is_some() && map.get(&key(0)).is_none());
-            map.remove(&key(199));
-            assert_eq!((map.get(&key(199)).is_none(), map.len()), (true, at_most - 1));
+            assert!(get(&mut map, &key(198)).is_some() && get(&mut map, &key(0)).is_none());
+            map.remove("p", &key(199).sort);
+            assert_eq!((get(&mut map, &key(199)), map.len()), (None, at_most - 1));
         }
     }
 }

@@ -9,10 +9,11 @@ use std::sync::Arc;
 
 use tollgate_store::records::{Item, ItemKey};
 
-use crate::cache::{CacheEntry, CacheEpoch, CachedRecord};
+use crate::cache::{CacheEntry, CacheEpoch, CachedRecord, EntityRecord};
 use crate::disable::Switches;
+use crate::keys::ChainKeys;
 use crate::limits::read_config;
-use crate::{Catalog, DEFAULT_RESOURCE, LimitsSource, Result, keys};
+use crate::{Catalog, LimitsSource, Result, keys};
 
 /// How often the records are read when the config keeps changing. After that they are of several
 /// versions, of which the earliest counts; that is correct, but may be refused as stale once more.
@@ -38,8 +39,8 @@ impl Catalog {
         entity: &str,
         resource: &str,
     ) -> Result<ChainRecords> {
-        let keys = self.record_keys(entity, resource);
-        let mut found = self.shared().cache.lookup(epoch, &keys);
+        let keys = ChainKeys::new(self.namespace_id(), entity, resource);
+        let mut found = self.shared().cache.lookup(epoch, &keys.parts());
         for attempt in 1..=READS_MAX {
             if found.iter().all(Option::is_some) {
                 break;
@@ -50,16 +51,19 @@ impl Catalog {
             }
         }
         let nothing = || CacheEntry { record: CachedRecord::Nothing, version: 0, expires: epoch.expires };
-        let [entity, entity_switch, resource_switch, configs @ ..] =
+        let [entity, entity_switch, of_resource, of_default, resource_switch, resource, system] =
             found.map(|entry| entry.unwrap_or_else(nothing));
+        let configs = [of_resource, of_default, resource, system];
         Ok(ChainRecords { entity, entity_switch, resource_switch, configs })
     }
 
     /// Drops entries of an earlier version of the config than the latest that was seen.
-    fn forget_older(&self, found: &mut [Option<CacheEntry>; 7]) {
+    fn forget_older(&self, found: &mut [Option<CacheEntry>]) {
         let latest = self.shared().cache.version().unwrap_or(0);
         for entry in found {
-            *entry = entry.take().filter(|entry| entry.version >= latest);
+            if entry.as_ref().is_some_and(|entry| entry.version < latest) {
+                *entry = None;
+            }
         }
     }
 
@@ -69,51 +73,41 @@ impl Catalog {
         while let Some(entity) = next.take()
             && seen < tollgate_store::CHAIN_MAX
         {
-            let keys = self.record_keys(&entity, resource);
+            let keys = ChainKeys::new(self.namespace_id(), &entity, resource);
+            let parts = keys.parts();
             // Whether it cascades depends on the resource, too, and removing too much costs only a
             // read.
-            if let Some(CachedRecord::Entity { parent, .. }) = cache.peek(&keys[0]) {
-                next = parent;
+            if let Some(CachedRecord::Entity(entity)) = cache.peek(parts[0]) {
+                next = entity.parent.clone();
             }
-            cache.remove(&keys.each_ref());
+            cache.remove(parts);
             seen += 1;
         }
-    }
-
-    fn record_keys(&self, entity: &str, resource: &str) -> [ItemKey; 7] {
-        let ns = self.namespace_id();
-        [
-            keys::entity(ns, entity),
-            keys::entity_switch(ns, entity),
-            keys::resource_switch(ns, resource),
-            keys::entity_config(ns, entity, resource),
-            keys::entity_config(ns, entity, DEFAULT_RESOURCE),
-            keys::resource_config(ns, resource),
-            keys::system_config(ns),
-        ]
     }
 
     /// Reads the missing records together with the version of the config, as of one instant.
     async fn read_missing(
         &self,
         epoch: &CacheEpoch,
-        keys: &[ItemKey; 7],
-        found: &mut [Option<CacheEntry>; 7],
+        keys: &ChainKeys,
+        found: &mut [Option<CacheEntry>; ChainKeys::LEN],
     ) -> Result<()> {
         let cache = &self.shared().cache;
-        let missing: Vec<usize> = (0..keys.len()).filter(|index| found[*index].is_none()).collect();
-        let mut asked: Vec<ItemKey> = missing.iter().map(|index| keys[*index].clone()).collect();
-        asked.push(keys::config_version(self.namespace_id()));
+        let missing = keys.parts().into_iter().zip(&*found).filter(|(_, found)| found.is_none());
+        let mut asked = Vec::with_capacity(ChainKeys::LEN + 1);
+        asked.extend(missing.map(|((partition, sort), _)| ItemKey::new(partition, sort)));
+        asked.push(keys.config_version());
         let mut items = self.backend().get_many(&asked).await?;
         asked.pop();
         let counted = items.pop().flatten().and_then(|item| item.int("version")).unwrap_or(0);
         let version = u64::try_from(counted).unwrap_or(0);
         cache.record_version(version);
         let mut read = Vec::with_capacity(asked.len());
-        for ((index, key), item) in missing.into_iter().zip(asked).zip(items) {
+        let missing = found.iter_mut().filter(|found| found.is_none());
+        for ((found, key), item) in missing.zip(asked).zip(items) {
             let record = item.as_ref().map_or(Ok(CachedRecord::Nothing), |item| cached(item, version))?;
             let entry = CacheEntry { record, version, expires: epoch.expires };
-            found[index] = Some(entry.clone());
+            *found = Some(entry.clone());
             read.push((key, entry));
         }
         cache.insert(epoch, read);
@@ -125,7 +119,7 @@ impl Catalog {
 fn cached(item: &Item, version: u64) -> Result<CachedRecord> {
     if keys::is_entity(&item.key) {
         let (parent, cascades) = (item.text("parent_id").map(str::to_owned), item.is_set("cascade"));
-        return Ok(CachedRecord::Entity { parent, cascades });
+        return Ok(CachedRecord::Entity(Arc::new(EntityRecord { parent, cascades })));
     }
     if keys::is_switch(&item.key) {
         return Ok(CachedRecord::Switches(Arc::new(Switches::of(item))));

@@ -112,10 +112,10 @@ impl ChainRecords {
     /// Returns the parent, if a call to the resource is charged to it, too. The policy of the
     /// entity precedes that of the resource, and both precede the setting of the entity itself.
     fn cascades_to(&self, resource: &str) -> Option<String> {
-        let CachedRecord::Entity { parent, cascades } = &self.entity.record else { return None };
+        let CachedRecord::Entity(entity) = &self.entity.record else { return None };
         let of_entity = switches(&self.entity_switch).and_then(|it| it.cascade_for(resource));
         let policy = of_entity.or_else(|| switches(&self.resource_switch)?.cascade);
-        parent.clone().filter(|_| policy.unwrap_or(*cascades))
+        entity.parent.clone().filter(|_| policy.unwrap_or(entity.cascades))
     }
 
     fn on_unavailable(&self) -> Option<OnUnavailable> {

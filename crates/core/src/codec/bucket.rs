@@ -109,6 +109,25 @@ impl Bucket {
         let credits = limits.plain().and_then(check);
         credits.map(|credits| Bucket::plain(stamp, credits)).ok_or_else(|| not_plain(limits))
     }
+
+    /// Makes this the bucket that has these [credits](Bucket::credits) under these limits, in the
+    /// memory that it has, if that fits.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`CodecError`] for credits that these limits cannot have; the bucket is unchanged.
+    // Hidden: the representation of plain buckets, for stores.
+    #[doc(hidden)]
+    #[inline]
+    pub fn set_credits(&mut self, limits: &Limits, stamp: Tick, credits: &[i64]) -> Result<(), CodecError> {
+        match limits.plain() {
+            Some(rules) if self.replace_credits(rules, stamp, credits) => Ok(()),
+            _ => {
+                *self = Bucket::of_credits(limits, stamp, credits)?;
+                Ok(())
+            }
+        }
+    }
 }
 
 #[cold]

@@ -43,6 +43,7 @@ pub struct Applied {
 ///
 /// [`RecordsError::Failed`] if the test of a write fails, [`StoreError::NamespaceGone`] if a bucket would be made in a closed
 /// namespace, and what the store itself meets.
+#[inline]
 pub fn apply<T: BucketTxn>(
     txn: &mut T,
     call: &Transaction<'_>,
@@ -58,19 +59,34 @@ pub fn apply<T: BucketTxn>(
     Ok(Applied { outcome, is_repeat: false })
 }
 
-type TxnBuckets<T> = Vec<Option<TxnBucket<<T as BucketTxn>::Handle>>>;
+type TxnBuckets<T> = [Option<TxnBucket<<T as BucketTxn>::Handle>>];
 
+/// Decides with the buckets of the steps on the stack if there is one, as in nearly every call.
+#[inline]
 fn decide<T: BucketTxn>(
     txn: &mut T,
     call: &Transaction<'_>,
     writes: &[Write],
     now: Tick,
 ) -> Result<TxnOutcome, T::Error> {
-    let mut buckets: TxnBuckets<T> = Vec::with_capacity(call.steps.len());
+    if let [_] = call.steps {
+        return decide_in(&mut [None], txn, call, writes, now);
+    }
+    let mut buckets: Vec<_> = call.steps.iter().map(|_| None).collect();
+    decide_in(&mut buckets, txn, call, writes, now)
+}
+
+fn decide_in<T: BucketTxn>(
+    buckets: &mut TxnBuckets<T>,
+    txn: &mut T,
+    call: &Transaction<'_>,
+    writes: &[Write],
+    now: Tick,
+) -> Result<TxnOutcome, T::Error> {
     let mut liveness = LivenessCache::default();
-    for (index, step) in call.steps.iter().enumerate() {
-        let mut bucket = load_or_make(txn, step, now)?;
-        if let Some(TxnBucket { metered: MeteredBucket { stored, .. }, .. }) = &mut bucket {
+    for (index, (step, bucket)) in call.steps.iter().zip(&mut *buckets).enumerate() {
+        *bucket = load_or_make(txn, step, now)?;
+        if let Some(TxnBucket { metered: MeteredBucket { stored, .. }, .. }) = bucket {
             if T::SEES_PROCESSES {
                 stored.keep_living(now, &mut liveness);
             }
@@ -78,13 +94,14 @@ fn decide<T: BucketTxn>(
                 return Ok(TxnOutcome::Stale(index));
             }
         }
-        buckets.push(bucket);
     }
-    if let Some(failed) = txn.first_failing(writes, now)? {
+    if !writes.is_empty()
+        && let Some(failed) = txn.first_failing(writes, now)?
+    {
         return Err(RecordsError::Failed(failed).into());
     }
-    put_limits_in_force(txn, call.steps, &mut buckets, now);
-    if txn.is_held_back() || !fit::<T>(call.steps, &mut buckets, now) {
+    put_limits_in_force(txn, call.steps, buckets, now);
+    if txn.is_held_back() || !fit::<T>(call.steps, buckets, now) {
         return deny(txn, call.steps, buckets, now);
     }
     commit(txn, call, writes, buckets, now)
@@ -176,12 +193,12 @@ fn drop_dead<H>(steps: &[Step<'_>], buckets: &mut [Option<TxnBucket<H>>], now: T
 fn deny<T: BucketTxn>(
     txn: &mut T,
     steps: &[Step<'_>],
-    buckets: TxnBuckets<T>,
+    buckets: &mut TxnBuckets<T>,
     now: Tick,
 ) -> Result<TxnOutcome, T::Error> {
-    let denials = takes(steps, &buckets).map(|(costs, stored)| stored.denial(now, costs)).collect();
+    let denials = takes(steps, buckets).map(|(costs, stored)| stored.denial(now, costs)).collect();
     for (step, bucket) in steps.iter().zip(buckets) {
-        if let Some(bucket) = bucket.filter(|bucket| bucket.keeps_limits) {
+        if let Some(bucket) = bucket.take_if(|bucket| bucket.keeps_limits) {
             txn.put(&step.place, bucket, now)?;
         }
     }
@@ -192,21 +209,21 @@ fn commit<T: BucketTxn>(
     txn: &mut T,
     call: &Transaction<'_>,
     writes: &[Write],
-    mut buckets: TxnBuckets<T>,
+    buckets: &mut TxnBuckets<T>,
     now: Tick,
 ) -> Result<TxnOutcome, T::Error> {
     let commit = |(step, bucket): (&Step<'_>, &mut Option<TxnBucket<T::Handle>>)| {
         step.commit(bucket.as_mut().map(|bucket| &mut bucket.metered.stored), now)
     };
-    let done: Vec<StepOutcome> = call.steps.iter().zip(&mut buckets).map(commit).collect();
+    let done: Vec<StepOutcome> = call.steps.iter().zip(&mut *buckets).map(commit).collect();
     let mut usage = Vec::new();
     if call.metered {
-        meter(txn, call.steps, &mut buckets, &done, now, &mut usage)?;
+        meter(txn, call.steps, buckets, &done, now, &mut usage)?;
     }
     txn.write_records(writes, now)?;
     txn.write_usage(&usage, now)?;
     for (step, bucket) in call.steps.iter().zip(buckets) {
-        if let Some(bucket) = bucket {
+        if let Some(bucket) = bucket.take() {
             txn.put(&step.place, bucket, now)?;
         }
     }

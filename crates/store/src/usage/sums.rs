@@ -131,6 +131,18 @@ impl Sums {
         fits.then(|| Sums { hour, events, limits, amounts: SumAmounts::of(amounts) })
     }
 
+    /// Makes these the sums of the same limits that were stored before, as [`restored`](Sums::restored) returns them. False,
+    /// with nothing changed, if there is not one amount for each limit.
+    #[inline]
+    pub fn restore(&mut self, hour: u32, events: u32, amounts: &[i64]) -> bool {
+        let fits = amounts.len() == self.amounts.len();
+        if fits {
+            (self.hour, self.events) = (hour, events);
+            self.amounts.copy_from_slice(amounts);
+        }
+        fits
+    }
+
     /// Returns the hour as a [marked](marked_hour) number, to be [restored](Sums::restored) from.
     pub fn hour(&self) -> u32 {
         self.hour
