@@ -35,6 +35,7 @@ macro_rules! set_suite {
             openers_of_one_name_share_its_counts_and_others_do_not
             a_cooldown_by_one_opener_stops_the_others
             a_replaced_limit_reaches_the_others_with_their_next_call
+            a_demand_that_only_a_raised_limit_fits_is_admitted_by_the_others
             limits_of_a_later_version_stay_and_of_equal_ones_the_last_to_open_decides
             resources_of_a_silent_holder_return_to_the_others_once
             while_the_store_is_unavailable_a_set_blocks_allows_or_keeps_to_its_share

@@ -165,6 +165,19 @@ pub fn a_replaced_limit_reaches_the_others_with_their_next_call(open: OpenSetSto
     assert_eq!([&one, &other, &late].map(|set| available(set, "rpm")), [0, 0, 0]);
 }
 
+/// No call of the other set gets to the bucket, which would say that the limits are past.
+pub fn a_demand_that_only_a_raised_limit_fits_is_admitted_by_the_others(open: OpenSetStore<'_>) {
+    let fixture = SetFixture::new(open);
+    let (one, other) = (fixture.set(rpm(10)), fixture.set(rpm(10)));
+    spend(&other, demand! { rpm: 1 });
+    assert!(other.try_acquire(demand! { rpm: 50 }).wait().is_err(), "it can never fit");
+    one.replace(Limit::per_minute("rpm", 100)).wait().expect("it fits the set");
+    fixture.advance_ms(60_000);
+    assert!(take(&other, demand! { rpm: 50 }).is_some());
+    one.replace(Limit::per_minute("rpm", 200)).wait().expect("it fits the set");
+    assert!(other.ready(demand! { rpm: 150 }).wait().is_ok());
+}
+
 /// While a new version of a program is rolled out, the old one still runs.
 pub fn limits_of_a_later_version_stay_and_of_equal_ones_the_last_to_open_decides(open: OpenSetStore<'_>) {
     let fixture = SetFixture::new(open);

@@ -27,9 +27,7 @@ impl Planner for SetPlanner<'_, '_> {
 
     async fn plan(&self) -> Result<SetPlan, AcquireError> {
         self.remote.open().await?;
-        let in_force = self.remote.in_force();
-        let costs = self.remote.costs(&in_force, self.demand, |name| self.set.skip_unknown(name))?;
-        in_force.limits.impossible(&costs).map_or(Ok(()), Err)?;
+        let (in_force, costs) = self.remote.possible_costs(self.set, self.demand).await?;
         Ok(SetPlan { in_force, costs })
     }
 

@@ -38,9 +38,7 @@ impl StoredBacking {
     /// Returns when the demand of a newcomer would be admitted.
     pub(in crate::set) async fn ready(&self, set: &LimitSet, wanted: &Demand) -> Result<Ready, AcquireError> {
         self.open().await?;
-        let in_force = self.in_force();
-        let costs = self.costs(&in_force, wanted, |name| set.skip_unknown(name))?;
-        in_force.limits.impossible(&costs).map_or(Ok(()), Err)?;
+        let (in_force, costs) = self.possible_costs(set, wanted).await?;
         let asked = self.evaluate(&in_force.limits, &costs).await?;
         Ok(behind(&*self.store.backend, &self.store.namespace, &self.key, Priority::default(), asked).ready())
     }

@@ -7,12 +7,13 @@
 use std::sync::atomic::Ordering;
 
 use tollgate_catalog::{CatalogError, Opening, SharedSet, UNWRITTEN};
-use tollgate_core::{AsDemand, Costs, DemandError, Limits, LimitsError, Name};
+use tollgate_core::{AsDemand, Costs, Demand, DemandError, Limits, LimitsError, Name};
 use tollgate_store::StoreError;
 use tollgate_store::records::RecordsError;
 
 use super::{STALE_MAX, StoredBacking};
 use crate::admission::limits_unsettled;
+use crate::set::LimitSet;
 use crate::{AcquireError, ReplaceError};
 
 /// What a program says about a set that it opens.
@@ -75,6 +76,26 @@ impl StoredBacking {
     /// Returns whether these are the limits in force, as far as cached.
     pub(super) fn is_in_force(&self, limits: &Limits) -> bool {
         self.known().lock().in_force.limits.same(limits)
+    }
+
+    /// What a demand takes of the limits in force, if it can ever fit them. One that is too large for the cached limits never gets to
+    /// the bucket, which would say that they are past, so the record is read again.
+    pub(super) async fn possible_costs(
+        &self,
+        set: &LimitSet,
+        demand: &Demand,
+    ) -> Result<(InForce, Costs), DemandError> {
+        let mut is_read_again = false;
+        loop {
+            let in_force = self.in_force();
+            let costs = self.costs(&in_force, demand, |name| set.skip_unknown(name))?;
+            let Some(impossible) = in_force.limits.impossible(&costs) else { return Ok((in_force, costs)) };
+            // While the store is unavailable, the cached limits decide.
+            if is_read_again || self.learn(None).await.is_err() {
+                return Err(impossible);
+            }
+            is_read_again = true;
+        }
     }
 
     /// What a demand takes of the limits in force: of those that this program names.
