@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import logging
 import os
 import uuid
@@ -148,7 +149,8 @@ class RaySharedLimitSet(_StoredLimitSet):
         store: str | None = None,
     ) -> Self:
         try:
-            import ray
+            # By name: type checkers need not have ray.
+            ray: Any = importlib.import_module("ray")
         except ImportError as error:
             raise ImportError("a RaySharedLimitSet requires ray: pip install ray") from error
         if not ray.is_initialized():
