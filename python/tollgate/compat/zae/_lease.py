@@ -20,9 +20,11 @@ class Taker(Protocol):
 
     def take(self, resource: str, amounts: dict[str, int]) -> Operation[tg.Lease | None]:
         """Take more of a resource; ``None`` if the store is away, and the policy is to allow."""
+        ...
 
     def refusal(self, demands: dict[str, dict[str, int]]) -> Operation[RateLimitExceeded]:
         """Return the refusal of demands above a capacity."""
+        ...
 
 
 @dataclass

@@ -269,10 +269,15 @@ class AcquireBlock(_AcquireBase[Lease]):
         failed: tg.Error | None = None
         for lease in self._ends():
             try:
-                await lease.__aexit__(kind, error, traceback)
+                if isinstance(error, Exception):
+                    # As in zae-limiter, all is given back when the block has ended; nothing waits for that in a cancelled task.
+                    await lease.cancel_async()
+                else:
+                    await lease.__aexit__(kind, error, traceback)
             except tg.Error as other:
                 failed = failed or other
-        if failed is not None:
+        # The exception of the block counts, not that something could not be given back: it expires.
+        if failed is not None and error is None:
             raise translated(failed) from failed
 
 
@@ -288,10 +293,14 @@ class SyncAcquireBlock(_AcquireBase[SyncLease]):
         failed: tg.Error | None = None
         for lease in self._ends():
             try:
-                lease.__exit__(kind, error, traceback)
+                if isinstance(error, Exception):
+                    lease.cancel()
+                else:
+                    lease.__exit__(kind, error, traceback)
             except tg.Error as other:
                 failed = failed or other
-        if failed is not None:
+        # The exception of the block counts, not that something could not be given back: it expires.
+        if failed is not None and error is None:
             raise translated(failed) from failed
 
 
