@@ -8,7 +8,6 @@ import pickle
 
 import pytest
 
-import tollgate as tg
 from tollgate.compat.zae import (
     EntityExistsError,
     EntityNotFoundError,
@@ -41,7 +40,12 @@ def limiter(store) -> SyncRateLimiter:
     return SyncRateLimiter(repository=SyncRepository.open())
 
 
-def test_the_usage_of_the_readme_with_the_import_changed(store):
+@pytest.mark.parametrize("kind", ["file", "dynamodb"])
+def test_the_usage_of_the_readme_with_the_import_changed(kind, store, request, monkeypatch):
+    if kind == "dynamodb":
+        # A table of its own, which `open` makes, as there.
+        store = f"{request.getfixturevalue('dynamodb').replace('limits?', 'readme?')}&create=true"
+        monkeypatch.setenv("TOLLGATE_STORE", store)
     async def call_llm() -> int:
         return 380
 
@@ -80,9 +84,8 @@ def test_the_usage_of_the_readme_with_the_import_changed(store):
 
         await asyncio.to_thread(in_a_thread)
         assert (await limiter.get_entity("api-key-456")).parent_id == "proj-1"
-        native = tg.Limiter(store)
-        used = (await native.catalog.usage_summary_async("day", entity="proj-1")).limits["tpm"].total
-        assert used == 500, "the parent was charged as well"
+        used = await limiter.get_usage_summary("proj-1", window_type="daily")
+        assert used.total["tpm"] == 500, "the parent was charged as well"
 
         tenant_repo = await Repository.open("tenant-alpha")
         tenant_limiter = RateLimiter(repository=tenant_repo)
@@ -267,8 +270,9 @@ def test_the_policy_of_the_call_holds_while_the_store_is_away(redis, monkeypatch
         pass
     redis.stop()
     try:
-        with pytest.raises(RateLimiterUnavailable), limiter.acquire("bob", "gpt-4", {"rpm": 1}):
+        with pytest.raises(RateLimiterUnavailable) as caught, limiter.acquire("bob", "gpt-4", {"rpm": 1}):
             pass
+        assert (caught.value.entity_id, caught.value.resource) == ("bob", "gpt-4") and "entity=bob, resource=gpt-4]" in str(caught.value)
         with limiter.acquire("bob", "gpt-4", {"rpm": 1}, on_unavailable=OnUnavailable.ALLOW) as lease:
             lease.adjust(rpm=5)
             lease.consume(rpm=100)

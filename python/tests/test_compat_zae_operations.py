@@ -127,6 +127,44 @@ def test_what_was_used_comes_in_snapshots_and_sums(limiter):
         limiter.get_usage_snapshots()
 
 
+def test_the_dict_of_a_refusal_is_that_of_theirs(limiter):
+    """What zae-limiter 0.17.0 gave on ministack for the same calls, with times and the order of limits set aside."""
+    session = Limit.quota("msgs", 3, reset_after=datetime.timedelta(hours=3))
+    daily = Limit.quota("rpd", 5, cron="0 0 * * *", tz="Europe/Berlin")
+    limiter.set_limits("q1", [session, daily, Limit.per_day("soft", 2, soft=True), Limit.per_day("rate", 24)], resource="gpt-4")
+    with limiter.acquire("q1", "gpt-4", {"msgs": 2, "rpd": 2, "soft": 3, "rate": 20}) as lease:
+        pass
+    assert lease.overdrawn == ["soft"]
+    with pytest.raises(RateLimitExceeded) as caught, limiter.acquire("q1", "gpt-4", {"msgs": 2, "rpd": 2, "soft": 1, "rate": 7}):
+        pass
+    found = caught.value.as_dict()
+    waits = {row["limit_name"]: row.pop("retry_after_seconds") for row in found["limits"]}
+    resets = {row["limit_name"]: row.pop("resets_at_ms") for row in found["limits"] if row["kind"] == "quota"}
+    whose = {"entity_id": "q1", "resource": "gpt-4"}
+    day = {"refill_period_seconds": 86_400}
+    assert sorted(found.pop("limits"), key=lambda row: row["limit_name"]) == [
+        {**whose, "limit_name": "msgs", "kind": "quota", "capacity": 3, "available": 1, "requested": 2, "exceeded": True, "soft": False},
+        {**whose, "limit_name": "rate", "kind": "rate", "capacity": 24, "refill_amount": 24, **day}
+        | {"available": 4, "requested": 7, "exceeded": True, "soft": False},
+        {**whose, "limit_name": "rpd", "kind": "quota", "capacity": 5, "available": 3, "requested": 2, "exceeded": False, "soft": False},
+        {**whose, "limit_name": "soft", "kind": "rate", "capacity": 2, "refill_amount": 2, **day}
+        | {"available": -1, "requested": 1, "exceeded": False, "soft": True},
+    ]
+    assert (waits["rpd"], waits["soft"]) == (0.0, 0.0)
+    # Three of 24 a day come back in three hours, less what the test itself took.
+    assert 10_700 < waits["msgs"] <= 10_800 and 10_700 < waits["rate"] <= 10_800
+    assert abs(resets["msgs"] / 1_000 - time.time() - waits["msgs"]) < 60 and resets["rpd"] > time.time() * 1_000
+    longest = max(waits.values())
+    assert found == {
+        "error": "rate_limit_exceeded",
+        "message": f"Rate limit exceeded for q1/gpt-4: [msgs, rate]. Retry after {longest:.1f}s",
+        "contended": False,
+        "retry_after_seconds": longest,
+        "retry_after_ms": int(longest * 1_000),
+    }
+    assert caught.value.retry_after_header == str(int(longest) + 1)
+
+
 def test_the_capacity_of_a_resource_is_that_of_all_entities(limiter):
     limiter.set_system_defaults([quota(100)])
     limiter.create_entity("team")
@@ -277,10 +315,8 @@ def test_builders_open_any_store_and_namespace(url):
     assert (made.stack_name, SyncRateLimiter(repository=made).name) == (kind, kind)
 
 
-def test_the_older_ways_to_open_warn(url):
-    if not url.startswith("dynamodb:"):
-        pytest.skip("there are stacks on DynamoDB only")
-    endpoint = url.partition("endpoint=")[2].partition("&")[0]
+def test_the_older_ways_to_open_warn(dynamodb):
+    endpoint = dynamodb.partition("endpoint=")[2].partition("&")[0]
     with pytest.warns(DeprecationWarning, match=r"open\(stack"):
         older = SyncRepository("limits", endpoint_url=endpoint)
     assert older.stack_name == "limits" and older.ping() is True and older.namespace_name == "default"

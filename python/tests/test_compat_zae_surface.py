@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import doctest
 import inspect
 import pickle
 import re
@@ -173,3 +174,14 @@ def test_every_exception_pickles_and_says_what_theirs_says():
 def test_data_classes_that_are_frozen_there_are_frozen_here():
     for kind in (zae.Limit, zae.ScheduleEntry, zae.BucketOperationResult, zae.StackOptions, zae.LimiterInfo):
         assert dataclasses.is_dataclass(kind) and kind.__dataclass_params__.frozen, kind
+
+
+def test_every_class_has_an_example_that_is_right():
+    classes = [value for name in zae.__all__ if inspect.isclass(value := getattr(zae, name))]
+    finder, runner = doctest.DocTestFinder(), doctest.DocTestRunner()
+    assert [each.__name__ for each in classes if ">>> " not in (each.__doc__ or "")] == []
+    for each in [zae, *classes]:
+        for test in finder.find(each, each.__name__, module=False, globs={}):
+            runner.run(test)
+    assert runner.summarize().failed == 0
+    assert runner.tries > 150

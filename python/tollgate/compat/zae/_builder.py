@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Literal, NoReturn
 
-from typing_extensions import Self
-
 from ._operations import run, run_async
 from ._unsupported import DEPLOYMENT
 
 if TYPE_CHECKING:
+    from typing_extensions import Self
+
     from ._repository import Repository, SyncRepository
     from ._stacks import StackOptions
 
@@ -171,7 +171,13 @@ class _BuilderSetters:
 
 
 class RepositoryBuilder(_BuilderSetters):
-    """Settings of a repository in an event loop: ``await Repository.builder().namespace("tenant-1").build()``."""
+    """Settings of a repository in an event loop: ``await Repository.builder().namespace("tenant-1").build()``.
+
+    >>> import asyncio
+    >>> from tollgate.compat.zae import Repository
+    >>> asyncio.run(Repository.builder().url("memory").namespace("tenant-1").build()).namespace_name
+    'tenant-1'
+    """
 
     async def build(self) -> Repository:
         """Open the repository."""

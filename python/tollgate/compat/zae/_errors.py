@@ -9,23 +9,56 @@ if TYPE_CHECKING:
 
 
 class ZAELimiterError(Exception):
-    """Anything that is raised here."""
+    """Anything that is raised here.
+
+    >>> from tollgate.compat.zae import ZAELimiterError, SyncRateLimiter, SyncRepository
+    >>> limiter = SyncRateLimiter(repository=SyncRepository.open(url="memory"))
+    >>> try:
+    ...     limiter.set_parent("nobody", None)
+    ... except ZAELimiterError as error:
+    ...     print(error)
+    Entity not found: nobody
+    """
 
 
 class RateLimitError(ZAELimiterError):
-    """About limits."""
+    """About limits.
+
+    >>> from tollgate.compat.zae import LeaseExpiredError, RateLimitError, RateLimitExceeded
+    >>> issubclass(RateLimitExceeded, RateLimitError) and issubclass(LeaseExpiredError, RateLimitError)
+    True
+    """
 
 
 class InfrastructureError(ZAELimiterError):
-    """About the store."""
+    """About the store.
+
+    >>> from tollgate.compat.zae import InfrastructureError, NamespaceNotFoundError, RateLimiterUnavailable
+    >>> issubclass(RateLimiterUnavailable, InfrastructureError) and issubclass(NamespaceNotFoundError, InfrastructureError)
+    True
+    """
 
 
 class EntityError(ZAELimiterError):
-    """About entities."""
+    """About entities.
+
+    >>> from tollgate.compat.zae import EntityError, SyncRateLimiter, SyncRepository
+    >>> limiter = SyncRateLimiter(repository=SyncRepository.open(url="memory"))
+    >>> try:
+    ...     limiter.set_parent("nobody", None)
+    ... except EntityError as error:
+    ...     print(error)
+    Entity not found: nobody
+    """
 
 
 class VersionError(ZAELimiterError):
-    """About versions of the records."""
+    """About versions of the records.
+
+    >>> from tollgate.compat.zae import IncompatibleSchemaError, VersionError
+    >>> issubclass(IncompatibleSchemaError, VersionError)
+    True
+    """
 
 
 class RateLimitExceeded(RateLimitError):
@@ -86,7 +119,12 @@ def _exceeded(statuses: list[LimitStatus], contended: bool) -> RateLimitExceeded
 
 
 class LeaseExpiredError(RateLimitError):
-    """The lease has ended."""
+    """The lease has ended.
+
+    >>> from tollgate.compat.zae import LeaseExpiredError
+    >>> str(LeaseExpiredError())
+    'Lease is no longer active'
+    """
 
     def __init__(self) -> None:
         super().__init__("Lease is no longer active")
@@ -96,7 +134,12 @@ class LeaseExpiredError(RateLimitError):
 
 
 class RateLimiterUnavailable(InfrastructureError):
-    """The store did not answer, and the policy is to block."""
+    """The store did not answer, and the policy is to block.
+
+    >>> from tollgate.compat.zae import RateLimiterUnavailable
+    >>> print(RateLimiterUnavailable("no answer", stack_name="limits", entity_id="key-1"))
+    no answer [stack=limits, entity=key-1]
+    """
 
     def __init__(
         self,
@@ -125,7 +168,12 @@ def _unavailable(
 
 
 class PermissionDenied(RateLimiterUnavailable):
-    """The store refuses the call, whatever the policy is."""
+    """The store refuses the call, whatever the policy is.
+
+    >>> from tollgate.compat.zae import PermissionDenied, RateLimiterUnavailable
+    >>> issubclass(PermissionDenied, RateLimiterUnavailable)
+    True
+    """
 
 
 class _Named(ZAELimiterError):
@@ -138,7 +186,12 @@ class _Named(ZAELimiterError):
 
 
 class StackOperationError(InfrastructureError, _Named):
-    """An operation on a stack failed. Never raised here: stacks are not managed."""
+    """An operation on a stack failed. Never raised here: stacks are not managed.
+
+    >>> from tollgate.compat.zae import StackOperationError
+    >>> print(StackOperationError("limits", "why"))
+    Stack 'limits' operation failed: why
+    """
 
     def __init__(self, stack_name: str, reason: str, events: list[dict[str, Any]] | None = None) -> None:
         super().__init__(f"Stack '{stack_name}' operation failed: {reason}")
@@ -147,7 +200,12 @@ class StackOperationError(InfrastructureError, _Named):
 
 
 class StackAlreadyExistsError(InfrastructureError, _Named):
-    """There is such a stack. Never raised here: stacks are not managed."""
+    """There is such a stack. Never raised here: stacks are not managed.
+
+    >>> from tollgate.compat.zae import StackAlreadyExistsError
+    >>> StackAlreadyExistsError("limits").stack_name
+    'limits'
+    """
 
     def __init__(self, stack_name: str) -> None:
         super().__init__(f"Stack '{stack_name}' already exists")
@@ -155,7 +213,12 @@ class StackAlreadyExistsError(InfrastructureError, _Named):
 
 
 class InfrastructureNotFoundError(InfrastructureError, _Named):
-    """There is no such table."""
+    """There is no such table.
+
+    >>> from tollgate.compat.zae import InfrastructureNotFoundError
+    >>> InfrastructureNotFoundError("limits").stack_name
+    'limits'
+    """
 
     def __init__(self, stack_name: str) -> None:
         super().__init__(f"Infrastructure not found for stack '{stack_name}'")
@@ -163,7 +226,15 @@ class InfrastructureNotFoundError(InfrastructureError, _Named):
 
 
 class NamespaceNotFoundError(InfrastructureError, _Named):
-    """There is no such namespace."""
+    """There is no such namespace.
+
+    >>> from tollgate.compat.zae import NamespaceNotFoundError, SyncRepository
+    >>> try:
+    ...     SyncRepository.open(url="memory").namespace("tenant-9")
+    ... except NamespaceNotFoundError as error:
+    ...     print(error.namespace_name)
+    tenant-9
+    """
 
     def __init__(self, namespace_name: str) -> None:
         super().__init__(f"Namespace '{namespace_name}' not found. Register it first or check for typos.")
@@ -171,7 +242,16 @@ class NamespaceNotFoundError(InfrastructureError, _Named):
 
 
 class NamespaceStateError(InfrastructureError):
-    """The status of the namespace does not allow it."""
+    """The status of the namespace does not allow it.
+
+    >>> from tollgate.compat.zae import NamespaceStateError, SyncRepository
+    >>> repo = SyncRepository.open(url="memory")
+    >>> try:
+    ...     repo.purge_namespace(repo.namespace_id)
+    ... except NamespaceStateError as error:
+    ...     print(error.state)
+    active
+    """
 
     def __init__(self, message: str, *, namespace_name: str = "", state: str = "") -> None:
         super().__init__(message)
@@ -179,7 +259,16 @@ class NamespaceStateError(InfrastructureError):
 
 
 class EntityNotFoundError(EntityError, _Named):
-    """There is no such entity."""
+    """There is no such entity.
+
+    >>> from tollgate.compat.zae import EntityNotFoundError, SyncRateLimiter, SyncRepository
+    >>> limiter = SyncRateLimiter(repository=SyncRepository.open(url="memory"))
+    >>> try:
+    ...     limiter.create_entity("key-1", parent_id="nobody")
+    ... except EntityNotFoundError as error:
+    ...     print(error)
+    Entity not found: nobody
+    """
 
     def __init__(self, entity_id: str) -> None:
         super().__init__(f"Entity not found: {entity_id}")
@@ -187,7 +276,17 @@ class EntityNotFoundError(EntityError, _Named):
 
 
 class EntityExistsError(EntityError, _Named):
-    """There is such an entity already."""
+    """There is such an entity already.
+
+    >>> from tollgate.compat.zae import EntityExistsError, SyncRateLimiter, SyncRepository
+    >>> limiter = SyncRateLimiter(repository=SyncRepository.open(url="memory"))
+    >>> made = limiter.create_entity("key-1")
+    >>> try:
+    ...     limiter.create_entity("key-1")
+    ... except EntityExistsError as error:
+    ...     print(error)
+    Entity already exists: key-1
+    """
 
     def __init__(self, entity_id: str) -> None:
         super().__init__(f"Entity already exists: {entity_id}")
@@ -195,7 +294,12 @@ class EntityExistsError(EntityError, _Named):
 
 
 class VersionMismatchError(VersionError, _Named):
-    """The records need another version of the program."""
+    """The records need another version of the program.
+
+    >>> from tollgate.compat.zae import VersionMismatchError
+    >>> VersionMismatchError("0.17.0", "0.10.0", None, "why").schema_version
+    '0.10.0'
+    """
 
     def __init__(
         self,
@@ -213,7 +317,12 @@ class VersionMismatchError(VersionError, _Named):
 
 
 class IncompatibleSchemaError(VersionError, _Named):
-    """The records have to be migrated: ``tollgate upgrade``."""
+    """The records have to be migrated: ``tollgate upgrade``.
+
+    >>> from tollgate.compat.zae import IncompatibleSchemaError
+    >>> IncompatibleSchemaError("0.17.0", "1.0.0", "why").client_version
+    '0.17.0'
+    """
 
     def __init__(
         self, client_version: str, schema_version: str, message: str, migration_guide_url: str | None = None
@@ -226,7 +335,16 @@ class IncompatibleSchemaError(VersionError, _Named):
 
 
 class ValidationError(ZAELimiterError):
-    """An argument is not valid."""
+    """An argument is not valid.
+
+    >>> from tollgate.compat.zae import ValidationError, SyncRateLimiter, SyncRepository
+    >>> limiter = SyncRateLimiter(repository=SyncRepository.open(url="memory"))
+    >>> try:
+    ...     limiter.available("key-1", "gpt-4")
+    ... except ValidationError as error:
+    ...     print(error)
+    Invalid limits: there are no limits for entity "key-1" and resource "gpt-4"; set some on any level
+    """
 
     def __init__(self, field: str, value: str, reason: str) -> None:
         super().__init__(f"Invalid {field}: {reason}")
@@ -238,19 +356,45 @@ class ValidationError(ZAELimiterError):
 
 
 class InvalidIdentifierError(ValidationError):
-    """The id of an entity is not valid."""
+    """The id of an entity is not valid.
+
+    >>> from tollgate.compat.zae import InvalidIdentifierError
+    >>> InvalidIdentifierError("entity_id", "k#1", "# is reserved").field
+    'entity_id'
+    """
 
 
 class InvalidNameError(ValidationError):
-    """The name of a limit, a resource or a namespace is not valid."""
+    """The name of a limit, a resource or a namespace is not valid.
+
+    >>> from tollgate.compat.zae import InvalidNameError, Limit
+    >>> try:
+    ...     Limit.per_minute("r p m", 5)
+    ... except InvalidNameError as error:
+    ...     print(error.field, error.value)
+    name r p m
+    """
 
 
 class InvalidLimitError(ValidationError, ValueError):
-    """A limit, a quota or a schedule cannot be as it was written. zae-limiter raises a plain ``ValueError``, which this is as well."""
+    """A limit, a quota or a schedule cannot be as it was written. zae-limiter raises a plain ``ValueError``, which this is as well.
+
+    >>> from tollgate.compat.zae import Limit
+    >>> try:
+    ...     Limit.quota("rpd", 5)
+    ... except ValueError as error:
+    ...     print(error)
+    Invalid limit: a quota has either cron or reset_after
+    """
 
 
 class FanoutIncomplete(ZAELimiterError):
-    """A change reached a part of the buckets. Never raised here: changes are written once and read by every bucket."""
+    """A change reached a part of the buckets. Never raised here: changes are written once and read by every bucket.
+
+    >>> from tollgate.compat.zae import FanoutIncomplete
+    >>> FanoutIncomplete(3, OSError("why"), resource="gpt-4").stamped
+    3
+    """
 
     def __init__(
         self,
@@ -267,7 +411,19 @@ class FanoutIncomplete(ZAELimiterError):
 
 
 class ResourceDisabled(ZAELimiterError):
-    """The entity or the resource is disabled. ``level`` is where: entity, entity_default or resource."""
+    """The entity or the resource is disabled. ``level`` is where: entity, entity_default or resource.
+
+    >>> from tollgate.compat.zae import Limit, ResourceDisabled, SyncRateLimiter, SyncRepository
+    >>> limiter = SyncRateLimiter(repository=SyncRepository.open(url="memory"))
+    >>> limiter.disable_resource("gpt-4")
+    1
+    >>> try:
+    ...     with limiter.acquire("key-1", "gpt-4", {"rpm": 1}, [Limit.per_minute("rpm", 5)]):
+    ...         pass
+    ... except ResourceDisabled as error:
+    ...     print(error.level)
+    resource
+    """
 
     def __init__(self, entity_id: str, resource: str, level: str) -> None:
         super().__init__(f"Resource '{resource}' is disabled for entity '{entity_id}' (disabled at {level} level)")

@@ -189,17 +189,50 @@ class ResourceMethods:
 
 @awaited
 class LeaseResource(ResourceMethods, Awaiting):
-    """The part of a lease that is of one resource, in an event loop."""
+    """The part of a lease that is of one resource, in an event loop.
+
+    >>> import asyncio
+    >>> from tollgate.compat.zae import Limit, RateLimiter, Repository
+    >>> async def call():
+    ...     limiter = RateLimiter(repository=await Repository.open(url="memory"))
+    ...     await limiter.set_system_defaults([Limit.per_hour("rpm", 8)])
+    ...     async with limiter.acquire("key-1", "gpt-4", {"rpm": 1}) as lease:
+    ...         await lease.resource("gpt-4").consume(rpm=1)
+    ...     return lease.resources
+    >>> asyncio.run(call())
+    ('gpt-4',)
+    """
 
 
 @blocking
 class SyncLeaseResource(ResourceMethods, Blocking):
-    """The part of a lease that is of one resource."""
+    """The part of a lease that is of one resource.
+
+    >>> from tollgate.compat.zae import Limit, SyncRateLimiter, SyncRepository
+    >>> limiter = SyncRateLimiter(repository=SyncRepository.open(url="memory"))
+    >>> limiter.set_system_defaults([Limit.per_hour("rpm", 8)])
+    >>> with limiter.acquire("key-1", "gpt-4", {"rpm": 1}, also={"search": {"rpm": 2}}) as lease:
+    ...     lease.resource("search").adjust(rpm=-1)
+    >>> lease.resource("search")
+    <SyncLeaseResource 'search' {'rpm': 1}>
+    """
 
 
 @awaited
 class Lease(LeaseMethods, Awaiting):
-    """What an admitted call holds, in an event loop."""
+    """What an admitted call holds, in an event loop.
+
+    >>> import asyncio
+    >>> from tollgate.compat.zae import Limit, RateLimiter, Repository
+    >>> async def call():
+    ...     limiter = RateLimiter(repository=await Repository.open(url="memory"))
+    ...     await limiter.set_system_defaults([Limit.per_hour("rpm", 8)])
+    ...     async with limiter.acquire("key-1", "gpt-4", {"rpm": 1}) as lease:
+    ...         await lease.adjust(rpm=2)
+    ...     return lease.consumed
+    >>> asyncio.run(call())
+    {'rpm': 3}
+    """
 
     def resource(self, name: str) -> LeaseResource:
         """Return the part of the lease that is of one resource."""

@@ -318,7 +318,19 @@ def _warn_of_older(use_stored_limits: bool) -> None:
 
 @awaited
 class RateLimiter(LimiterMethods, Awaiting):
-    """A limiter in an event loop: ``async with limiter.acquire("key", "gpt-4", {"rpm": 1}) as lease``."""
+    """A limiter in an event loop: ``async with limiter.acquire("key", "gpt-4", {"rpm": 1}) as lease``.
+
+    >>> import asyncio
+    >>> from tollgate.compat.zae import Limit, RateLimiter, Repository
+    >>> async def call():
+    ...     limiter = RateLimiter(repository=await Repository.open(url="memory"))
+    ...     await limiter.set_system_defaults([Limit.per_hour("rpm", 8)])
+    ...     async with limiter.acquire("key-1", "gpt-4", {"rpm": 1}) as lease:
+    ...         await lease.consume(rpm=4)
+    ...     return lease.consumed
+    >>> asyncio.run(call())
+    {'rpm': 5}
+    """
 
     _repository_class = Repository
 
@@ -352,7 +364,15 @@ class RateLimiter(LimiterMethods, Awaiting):
 
 @blocking
 class SyncRateLimiter(LimiterMethods, Blocking):
-    """A limiter: ``with limiter.acquire("key", "gpt-4", {"rpm": 1}) as lease``."""
+    """A limiter: ``with limiter.acquire("key", "gpt-4", {"rpm": 1}) as lease``.
+
+    >>> from tollgate.compat.zae import Limit, SyncRateLimiter, SyncRepository
+    >>> limiter = SyncRateLimiter(repository=SyncRepository.open(url="memory"))
+    >>> with limiter.acquire("key-1", "gpt-4", {"rph": 5}, [Limit.per_hour("rph", 10)]):
+    ...     pass
+    >>> limiter.get_usage_summary("key-1").total
+    {'rph': 5}
+    """
 
     _repository_class = SyncRepository
 

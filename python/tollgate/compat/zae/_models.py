@@ -10,7 +10,11 @@ import tollgate as tg
 
 
 class OnUnavailable(enum.Enum):
-    """What to do while the store does not answer."""
+    """What to do while the store does not answer.
+
+    >>> from tollgate.compat.zae import OnUnavailable, SyncRateLimiter, SyncRepository
+    >>> limiter = SyncRateLimiter(repository=SyncRepository.open(url="memory"), on_unavailable=OnUnavailable.ALLOW)
+    """
 
     ALLOW = "allow"
     BLOCK = "block"
@@ -18,7 +22,12 @@ class OnUnavailable(enum.Enum):
 
 @dataclass(frozen=True)
 class Entity:
-    """An entity."""
+    """An entity.
+
+    >>> from tollgate.compat.zae import SyncRepository
+    >>> SyncRepository.open(url="memory").create_entity("key-1", metadata={"plan": "pro"}).metadata
+    {'plan': 'pro'}
+    """
 
     id: str
     name: str | None = None
@@ -47,7 +56,14 @@ class Entity:
 
 @dataclass(frozen=True)
 class AuditEvent:
-    """A change that was made."""
+    """A change that was made.
+
+    >>> from tollgate.compat.zae import SyncRepository
+    >>> repo = SyncRepository.open(url="memory")
+    >>> made = repo.create_entity("key-1", principal="alice")
+    >>> [(event.action, event.principal) for event in repo.get_audit_events("key-1")]
+    [('entity_created', 'alice')]
+    """
 
     event_id: str
     timestamp: str
@@ -113,6 +129,10 @@ class BucketOperationResult:
     """What a reset or a top-up did. ``shards`` is 0 if there was nothing to do, and if a top-up with the same key was made before.
 
     ``amounts`` are what was given by name, as a look immediately before it found the room: calls at the same time are not in it.
+
+    >>> from tollgate.compat.zae import SyncRepository
+    >>> SyncRepository.open(url="memory").reset_bucket("key-1", "gpt-4")
+    BucketOperationResult(entity_id='key-1', resource='gpt-4', shards=0, amounts={})
     """
 
     entity_id: str
@@ -123,7 +143,12 @@ class BucketOperationResult:
 
 @dataclass(frozen=True)
 class CacheStats:
-    """The hits and misses of the cache of stored limits."""
+    """The hits and misses of the cache of stored limits.
+
+    >>> from tollgate.compat.zae import SyncRepository
+    >>> SyncRepository.open(url="memory").get_cache_stats().as_dict()["ttl"]
+    60
+    """
 
     hits: int = 0
     misses: int = 0
@@ -144,7 +169,12 @@ class CacheStats:
 
 @dataclass(frozen=True)
 class BackendCapabilities:
-    """What a store can do."""
+    """What a store can do.
+
+    >>> from tollgate.compat.zae import SyncRepository
+    >>> SyncRepository.open(url="memory").capabilities.supports_usage_snapshots
+    True
+    """
 
     supports_audit_logging: bool = False
     supports_usage_snapshots: bool = False
@@ -155,7 +185,12 @@ class BackendCapabilities:
 
 @dataclass
 class EntityCapacity:
-    """How much one entity has of a limit."""
+    """How much one entity has of a limit.
+
+    >>> from tollgate.compat.zae import EntityCapacity
+    >>> EntityCapacity("key-1", capacity=10, available=9, utilization_pct=10.0).available
+    9
+    """
 
     entity_id: str
     capacity: int
@@ -165,7 +200,15 @@ class EntityCapacity:
 
 @dataclass
 class ResourceCapacity:
-    """How much all entities have of a limit of a resource."""
+    """How much all entities have of a limit of a resource.
+
+    >>> from tollgate.compat.zae import Limit, SyncRateLimiter, SyncRepository
+    >>> limiter = SyncRateLimiter(repository=SyncRepository.open(url="memory"))
+    >>> with limiter.acquire("key-1", "gpt-4", {"rph": 5}, [Limit.per_hour("rph", 10)]):
+    ...     pass
+    >>> limiter.get_resource_capacity("gpt-4", "rph").utilization_pct
+    50.0
+    """
 
     resource: str
     limit_name: str
@@ -177,7 +220,16 @@ class ResourceCapacity:
 
 @dataclass(frozen=True)
 class UsageSnapshot:
-    """What an entity used of a resource in a window: hourly, daily or monthly. ``overdrawn`` is empty: it is not recorded."""
+    """What an entity used of a resource in a window: hourly, daily or monthly. ``overdrawn`` is empty: it is not recorded.
+
+    >>> from tollgate.compat.zae import Limit, SyncRateLimiter, SyncRepository
+    >>> limiter = SyncRateLimiter(repository=SyncRepository.open(url="memory"))
+    >>> with limiter.acquire("key-1", "gpt-4", {"rph": 5}, [Limit.per_hour("rph", 10)]):
+    ...     pass
+    >>> snapshots, following = limiter.get_usage_snapshots("key-1", window_type="daily")
+    >>> snapshots[0].counters
+    {'rph': 5}
+    """
 
     entity_id: str
     resource: str
@@ -191,7 +243,15 @@ class UsageSnapshot:
 
 @dataclass
 class UsageSummary:
-    """What was used over several windows."""
+    """What was used over several windows.
+
+    >>> from tollgate.compat.zae import Limit, SyncRateLimiter, SyncRepository
+    >>> limiter = SyncRateLimiter(repository=SyncRepository.open(url="memory"))
+    >>> with limiter.acquire("key-1", "gpt-4", {"rph": 5}, [Limit.per_hour("rph", 10)]):
+    ...     pass
+    >>> limiter.get_usage_summary("key-1").total
+    {'rph': 5}
+    """
 
     snapshot_count: int
     total: dict[str, int]

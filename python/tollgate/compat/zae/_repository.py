@@ -5,10 +5,9 @@ from __future__ import annotations
 import os
 import warnings
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import tollgate as tg
-from typing_extensions import Self
 
 from ._buckets import cache_stats
 from ._builder import RepositoryBuilder, SyncRepositoryBuilder
@@ -19,6 +18,9 @@ from ._operations import Ask, Awaiting, Blocking, Operation, awaited, blocking, 
 from ._stacks import StackOptions
 from ._store import StoreMethods
 from ._unsupported import DEPLOYMENT, PlumbingMethods
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
 
 DEFAULT_STACK = "zae-limiter"
 

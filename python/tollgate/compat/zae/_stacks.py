@@ -10,7 +10,12 @@ from ._unsupported import DEPLOYMENT
 
 @dataclass(frozen=True)
 class StackOptions:
-    """How zae-limiter would deploy a stack. It can be made and compared; whatever takes it raises ``NotImplementedError``."""
+    """How zae-limiter would deploy a stack. It can be made and compared; whatever takes it raises ``NotImplementedError``.
+
+    >>> from tollgate.compat.zae import StackOptions
+    >>> StackOptions().lambda_memory
+    256
+    """
 
     snapshot_windows: str = "hourly,daily"
     usage_retention_days: int = 90
@@ -61,7 +66,12 @@ class StackOptions:
 
 @dataclass(frozen=True)
 class LimiterInfo:
-    """What zae-limiter lists of a stack."""
+    """What zae-limiter lists of a stack.
+
+    >>> from tollgate.compat.zae import LimiterInfo
+    >>> LimiterInfo("limits", "limits", "eu-west-1", "CREATE_COMPLETE", "2026-01-01T00:00:00Z").is_healthy
+    True
+    """
 
     stack_name: str
     user_name: str
@@ -92,7 +102,12 @@ class LimiterInfo:
 
 @dataclass(frozen=True)
 class Status:
-    """What zae-limiter shows of a stack; of a store, `tollgate status` does."""
+    """What zae-limiter shows of a stack; of a store, `tollgate status` does.
+
+    >>> from tollgate.compat.zae import Status
+    >>> Status.__dataclass_fields__["table_status"].type
+    'str | None'
+    """
 
     available: bool
     latency_ms: float | None

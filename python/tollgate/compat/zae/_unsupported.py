@@ -28,25 +28,57 @@ class Unsupported:
 
 
 class StackManager(Unsupported):
-    """Not supported: stacks are deployed by the tools of AWS."""
+    """Not supported: stacks are deployed by the tools of AWS.
+
+    >>> from tollgate.compat.zae import StackManager
+    >>> try:
+    ...     StackManager("limits")
+    ... except NotImplementedError as error:
+    ...     print(str(error).partition(":")[0])
+    StackManager
+    """
 
     _instead = DEPLOYMENT
 
 
 class SyncStackManager(Unsupported):
-    """Not supported: stacks are deployed by the tools of AWS."""
+    """Not supported: stacks are deployed by the tools of AWS.
+
+    >>> from tollgate.compat.zae import SyncStackManager
+    >>> try:
+    ...     SyncStackManager("limits")
+    ... except NotImplementedError as error:
+    ...     print(str(error).partition(":")[0])
+    SyncStackManager
+    """
 
     _instead = DEPLOYMENT
 
 
 class SyncConfigCache(Unsupported):
-    """Not supported: the cache of stored limits is in the library."""
+    """Not supported: the cache of stored limits is in the library.
+
+    >>> from tollgate.compat.zae import SyncConfigCache
+    >>> try:
+    ...     SyncConfigCache("limits")
+    ... except NotImplementedError as error:
+    ...     print(str(error).partition(":")[0])
+    SyncConfigCache
+    """
 
     _instead = "the cache is in the library; use get_cache_stats and invalidate_config_cache"
 
 
 class BucketState(Unsupported):
-    """Not supported: buckets are not read as records."""
+    """Not supported: buckets are not read as records.
+
+    >>> from tollgate.compat.zae import BucketState
+    >>> try:
+    ...     BucketState("limits")
+    ... except NotImplementedError as error:
+    ...     print(str(error).partition(":")[0])
+    BucketState
+    """
 
     _instead = LOOK
 
