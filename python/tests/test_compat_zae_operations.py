@@ -84,6 +84,30 @@ def test_more_is_taken_of_another_resource_in_an_event_loop(url):
     asyncio.run(asyncio.wait_for(main(), 60))
 
 
+def test_a_cancelled_task_gives_back_what_it_took_of_every_resource(url):
+    async def main() -> None:
+        limiter = RateLimiter(repository=await Repository.open(f"test-{time.monotonic_ns()}", url=url))
+        await limiter.set_system_defaults([quota(100)])
+        entered = asyncio.Event()
+
+        async def body() -> None:
+            async with limiter.acquire("bob", "gpt-4", {"rpm": 10}, also={"search": {"rpm": 20}}) as lease:
+                await lease.resource("search").consume(rpm=30)
+                entered.set()
+                await asyncio.sleep(3_600)
+
+        task = asyncio.create_task(body())
+        await entered.wait()
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        # It is given back in the background.
+        while [await limiter.available("bob", "gpt-4"), await limiter.available("bob", "search")] != [{"rpm": 100}] * 2:
+            await asyncio.sleep(0.01)
+
+    asyncio.run(asyncio.wait_for(main(), 60))
+
+
 def test_availability_of_limits_that_come_with_the_call(limiter):
     limits = [quota(100), quota(1_000, "tpm")]
     assert limiter.available("bob", "gpt-4", limits=limits) == {"rpm": 100, "tpm": 1_000}

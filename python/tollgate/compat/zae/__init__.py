@@ -11,7 +11,7 @@ any other store: ``file:limits.db``, ``redis://host``, ``shm:name``, ``memory``.
 {'rpm': 1, 'tpm': 380}
 
 What differs: names that have no limit are an error instead of a warning; a lease that a cancelled task holds is rolled back; parents count in
-what is available; stacks are not deployed or deleted, parameters do not change by a schedule, and nobody is exempt from limits
+what is available; stacks are not deployed or deleted, parameters do not change by a schedule, and no call is exempt from limits
 (``NotImplementedError`` says what to use instead).
 """
 

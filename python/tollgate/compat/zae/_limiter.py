@@ -267,15 +267,19 @@ class AcquireBlock(_AcquireBase[Lease]):
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
         failed: tg.Error | None = None
-        for lease in self._ends():
-            try:
-                if isinstance(error, Exception):
-                    # As in zae-limiter, all is given back when the block has ended; nothing waits for that in a cancelled task.
-                    await lease.cancel_async()
-                else:
-                    await lease.__aexit__(kind, error, traceback)
-            except tg.Error as other:
-                failed = failed or other
+        leases = self._ends()
+        try:
+            for lease in leases:
+                try:
+                    # As in zae-limiter, all is given back when the block has ended; a cancelled task does not wait for that.
+                    await (lease.cancel_async() if isinstance(error, Exception) else lease.__aexit__(kind, error, traceback))
+                except tg.Error as other:
+                    failed = failed or other
+        finally:
+            if error is not None:
+                # Gives back in the background what was not, if the task was cancelled meanwhile; otherwise it does nothing.
+                for lease in leases:
+                    lease.__exit__(kind, error, traceback)
         # The exception of the block counts, not that something could not be given back: it expires.
         if failed is not None and error is None:
             raise translated(failed) from failed
@@ -291,15 +295,21 @@ class SyncAcquireBlock(_AcquireBase[SyncLease]):
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
         failed: tg.Error | None = None
-        for lease in self._ends():
-            try:
-                if isinstance(error, Exception):
-                    lease.cancel()
-                else:
+        leases = self._ends()
+        try:
+            for lease in leases:
+                try:
+                    if isinstance(error, Exception):
+                        lease.cancel()
+                    else:
+                        lease.__exit__(kind, error, traceback)
+                except tg.Error as other:
+                    failed = failed or other
+        finally:
+            # As above: after an interrupt, or in a thread whose event loop must not wait.
+            if error is not None:
+                for lease in leases:
                     lease.__exit__(kind, error, traceback)
-            except tg.Error as other:
-                failed = failed or other
-        # The exception of the block counts, not that something could not be given back: it expires.
         if failed is not None and error is None:
             raise translated(failed) from failed
 

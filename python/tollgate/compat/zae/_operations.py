@@ -124,7 +124,7 @@ def awaited(cls: type[C]) -> type[C]:
 def _named(method: Callable[..., Any], body: Callable[..., Any], cls: type) -> Callable[..., Any]:
     method = functools.wraps(body)(method)
     method.__qualname__ = f"{cls.__qualname__}.{body.__name__}"
-    # What the method returns is what the generator returns, and the generator is nobody's business.
+    # Signatures show what the method returns, not the generator that it runs.
     result = str(method.__annotations__.get("return", "Any")).removeprefix("Operation[").removesuffix("]")
     method.__annotations__ = {**method.__annotations__, "return": result}
     method.__dict__["__signature__"] = inspect.signature(body).replace(return_annotation=result)
