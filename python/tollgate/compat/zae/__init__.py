@@ -10,45 +10,99 @@ any other store: ``file:limits.db``, ``redis://host``, ``shm:name``, ``memory``.
 >>> lease.consumed
 {'rpm': 1, 'tpm': 380}
 
-What differs: names that have no limit are an error instead of a warning; a lease that a cancelled task holds is rolled back; stacks are not
-deployed or deleted.
+What differs: names that have no limit are an error instead of a warning; a lease that a cancelled task holds is rolled back; parents count in
+what is available; stacks are not deployed or deleted, parameters do not change by a schedule, and no call is exempt from limits
+(``NotImplementedError`` says what to use instead).
 """
 
+from typing import Literal, TypeAlias
+
+from tollgate import __version__
+
+from ._builder import RepositoryBuilder, SyncRepositoryBuilder
 from ._errors import (
     EntityError,
     EntityExistsError,
     EntityNotFoundError,
+    FanoutIncomplete,
+    IncompatibleSchemaError,
     InfrastructureError,
+    InfrastructureNotFoundError,
+    InvalidIdentifierError,
+    InvalidLimitError,
+    InvalidNameError,
     LeaseExpiredError,
     NamespaceNotFoundError,
     NamespaceStateError,
     PermissionDenied,
-    RateLimiterUnavailable,
     RateLimitError,
+    RateLimiterUnavailable,
     RateLimitExceeded,
     ResourceDisabled,
+    StackAlreadyExistsError,
+    StackOperationError,
     ValidationError,
+    VersionError,
+    VersionMismatchError,
     ZAELimiterError,
 )
 from ._lease import Lease, LeaseResource, SyncLease, SyncLeaseResource
 from ._limiter import RateLimiter, SyncRateLimiter
-from ._models import AuditEvent, Availability, Entity, Limit, LimitStatus, Namespace, OnUnavailable
+from ._limits import Limit, ScheduleEntry
+from ._models import (
+    AuditAction,
+    AuditEvent,
+    BackendCapabilities,
+    BucketOperationResult,
+    CacheStats,
+    Entity,
+    EntityCapacity,
+    LimitName,
+    OnUnavailable,
+    ResourceCapacity,
+    UsageSnapshot,
+    UsageSummary,
+)
 from ._repository import Repository, SyncRepository
+from ._stacks import LimiterInfo, StackOptions, Status
+from ._statuses import Availability, LimitStatus
+from ._unsupported import BucketState, StackManager, SyncConfigCache, SyncStackManager
+
+#: The levels that limits come from.
+ConfigSource: TypeAlias = Literal["entity", "entity_default", "resource", "system"]
+
+# There is one kind of repository, on every store; the names of their protocols serve annotations and isinstance.
+RepositoryProtocol = Repository
+SyncRepositoryProtocol = SyncRepository
 
 __all__ = [
+    "AuditAction",
     "AuditEvent",
     "Availability",
+    "BackendCapabilities",
+    "BucketOperationResult",
+    "BucketState",
+    "CacheStats",
+    "ConfigSource",
     "Entity",
+    "EntityCapacity",
     "EntityError",
     "EntityExistsError",
     "EntityNotFoundError",
+    "FanoutIncomplete",
+    "IncompatibleSchemaError",
     "InfrastructureError",
+    "InfrastructureNotFoundError",
+    "InvalidIdentifierError",
+    "InvalidLimitError",
+    "InvalidNameError",
     "Lease",
     "LeaseExpiredError",
     "LeaseResource",
     "Limit",
+    "LimitName",
     "LimitStatus",
-    "Namespace",
+    "LimiterInfo",
     "NamespaceNotFoundError",
     "NamespaceStateError",
     "OnUnavailable",
@@ -58,11 +112,29 @@ __all__ = [
     "RateLimiter",
     "RateLimiterUnavailable",
     "Repository",
+    "RepositoryBuilder",
+    "RepositoryProtocol",
+    "ResourceCapacity",
     "ResourceDisabled",
+    "ScheduleEntry",
+    "StackAlreadyExistsError",
+    "StackManager",
+    "StackOperationError",
+    "StackOptions",
+    "Status",
+    "SyncConfigCache",
     "SyncLease",
     "SyncLeaseResource",
     "SyncRateLimiter",
     "SyncRepository",
+    "SyncRepositoryBuilder",
+    "SyncRepositoryProtocol",
+    "SyncStackManager",
+    "UsageSnapshot",
+    "UsageSummary",
     "ValidationError",
+    "VersionError",
+    "VersionMismatchError",
     "ZAELimiterError",
+    "__version__",
 ]

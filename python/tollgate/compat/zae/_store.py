@@ -1,4 +1,4 @@
-"""What repositories and limiters both do: entities, limits, switches, buckets and audit events."""
+"""What repositories and limiters both do: entities, limits and audit events."""
 
 from __future__ import annotations
 
@@ -6,29 +6,30 @@ from typing import Any
 
 import tollgate as tg
 
-from ._models import AuditEvent, Entity, Limit, OnUnavailable, native
-from ._operations import Ask, Operation
+from ._buckets import BucketMethods
+from ._errors import EntityNotFoundError
+from ._limits import Limit, native
+from ._models import AuditEvent, Entity
+from ._operations import Ask, Operation, operation
+from ._switches import DEFAULT_RESOURCE, SwitchMethods, own, refuse_bypass
+from ._usage import UsageMethods
 
-DEFAULT_RESOURCE = "_default_"
+#: The default of arguments that change something only where they are given.
+_UNSET: Any = object()
 
 
-class _StoreMethods:
-    def _native(self) -> Operation[tg.Limiter]:
-        """Return the limiter of the library, opened."""
-        raise NotImplementedError
-        yield
+class StoreMethods(SwitchMethods, BucketMethods, UsageMethods):
+    """Entities, limits and audit events."""
 
-    def _catalog(self, principal: str | None) -> Operation[tg.Catalog]:
-        catalog = (yield from self._native()).catalog
-        return catalog.acting_as(principal) if principal else catalog
-
-    def close(self) -> Any:
+    @operation
+    def close(self) -> Operation[None]:
         """Do nothing: the store is closed with its last user."""
         return
-        yield
+        yield  # makes it a generator, as every operation
 
     # Entities
 
+    @operation
     def create_entity(
         self,
         entity_id: str,
@@ -37,137 +38,143 @@ class _StoreMethods:
         cascade: bool = False,
         metadata: dict[str, str] | None = None,
         principal: str | None = None,
-    ) -> Any:
+    ) -> Operation[Entity]:
         """Create an entity. With ``cascade`` its calls are charged to the parent as well."""
         named = {"name": name, "parent": parent_id, "cascades": cascade, "metadata": metadata}
         return Entity.of((yield Ask((yield from self._catalog(principal)), "create_entity", entity_id, **named)))
 
-    def get_entity(self, entity_id: str) -> Any:
-        """Return an entity; ``None`` if it was never created."""
-        found = yield Ask((yield from self._catalog(None)), "get_entity", entity_id)
-        return found and Entity.of(found)
+    @operation
+    def get_entity(self, entity_id: str, *, consistent_read: bool = False) -> Operation[Entity | None]:
+        """Return an entity; ``None`` if it was never created. Reads are always consistent."""
+        found = yield Ask((yield from self._catalog()), "get_entity", entity_id)
+        return Entity.of(found) if found else None
 
-    def delete_entity(self, entity_id: str, principal: str | None = None) -> Any:
-        """Delete an entity with all that belongs to it but audit events."""
-        yield Ask((yield from self._catalog(principal)), "delete_entity", entity_id)
+    @operation
+    def delete_entity(self, entity_id: str, principal: str | None = None) -> Operation[None]:
+        """Delete an entity with all that belongs to it but audit events; nothing if there is none."""
+        try:
+            yield Ask((yield from self._catalog(principal)), "delete_entity", entity_id)
+        except EntityNotFoundError:
+            return
 
-    def get_children(self, parent_id: str) -> Any:
+    @operation
+    def get_children(self, parent_id: str) -> Operation[list[Entity]]:
         """Return the children of an entity."""
         found: list[Entity] = []
         after = None
         while True:
-            page = yield Ask((yield from self._catalog(None)), "children", parent_id, after=after)
+            page = yield Ask((yield from self._catalog()), "children", parent_id, after=after)
             for child in page:
-                entity = yield Ask((yield from self._catalog(None)), "get_entity", child)
+                entity = yield Ask((yield from self._catalog()), "get_entity", child)
                 found += [Entity.of(entity)] if entity else []
             after = page.next
             if after is None:
                 return found
 
-    def set_parent(self, entity_id: str, parent_id: str | None, *, principal: str | None = None) -> Any:
+    @operation
+    def set_parent(self, entity_id: str, parent_id: str | None, *, principal: str | None = None) -> Operation[int]:
         """Move an entity to another parent, or to none. Returns how many entities have moved."""
         return int((yield Ask((yield from self._catalog(principal)), "set_parent", entity_id, parent_id)))
 
     # Limits
 
+    @operation
     def set_limits(
-        self, entity_id: str, limits: list[Limit], resource: str = DEFAULT_RESOURCE, principal: str | None = None
-    ) -> Any:
-        """Store the limits of an entity, for a resource or as its default."""
-        yield Ask((yield from self._catalog(principal)), "set_limits", native(limits), entity=entity_id, resource=_own(resource))
+        self,
+        entity_id: str,
+        limits: list[Limit],
+        resource: str = DEFAULT_RESOURCE,
+        principal: str | None = None,
+        *,
+        disabled: bool | str | None = _UNSET,
+        cascade: bool | None = _UNSET,
+    ) -> Operation[None]:
+        """Store the limits of an entity, for a resource or as its default; then its switches, where they are given."""
+        refuse_bypass(disabled)
+        yield Ask((yield from self._catalog(principal)), "set_limits", native(limits), entity=entity_id, resource=own(resource))
+        yield from self._switches(principal, disabled, cascade, entity_id, resource)
 
-    def get_limits(self, entity_id: str, resource: str = DEFAULT_RESOURCE) -> Any:
+    def _switches(
+        self, principal: str | None, disabled: bool | str | None, cascade: bool | None, entity: str | None, resource: str
+    ) -> Operation[None]:
+        if disabled is not _UNSET:
+            yield from self._switch(principal, disabled, entity, resource)
+        if cascade is not _UNSET:
+            yield from self._cascade(principal, cascade, entity, resource)
+
+    @operation
+    def get_limits(self, entity_id: str, resource: str = DEFAULT_RESOURCE) -> Operation[list[Limit]]:
         """Return the limits of an entity, for a resource or its default."""
-        stored = yield Ask((yield from self._catalog(None)), "get_limits", entity=entity_id, resource=_own(resource))
-        return _shown(stored)
+        stored = yield Ask((yield from self._catalog()), "get_limits", entity=entity_id, resource=own(resource))
+        return shown(stored)
 
+    @operation
     def delete_limits(
         self, entity_id: str, resource: str = DEFAULT_RESOURCE, principal: str | None = None
-    ) -> Any:
+    ) -> Operation[None]:
         """Delete the limits of an entity, for a resource or its default."""
-        yield Ask((yield from self._catalog(principal)), "delete_limits", entity=entity_id, resource=_own(resource))
+        yield Ask((yield from self._catalog(principal)), "delete_limits", entity=entity_id, resource=own(resource))
 
-    def set_resource_defaults(self, resource: str, limits: list[Limit], principal: str | None = None) -> Any:
-        """Store the limits of a resource."""
+    @operation
+    def set_resource_defaults(
+        self,
+        resource: str,
+        limits: list[Limit],
+        principal: str | None = None,
+        *,
+        disabled: bool | str | None = _UNSET,
+        cascade: bool | None = _UNSET,
+    ) -> Operation[None]:
+        """Store the limits of a resource; then its switches, where they are given."""
+        refuse_bypass(disabled)
         yield Ask((yield from self._catalog(principal)), "set_limits", native(limits), resource=resource)
+        yield from self._switches(principal, disabled, cascade, None, resource)
 
-    def get_resource_defaults(self, resource: str) -> Any:
+    @operation
+    def get_resource_defaults(self, resource: str) -> Operation[list[Limit]]:
         """Return the limits of a resource."""
-        return _shown((yield Ask((yield from self._catalog(None)), "get_limits", resource=resource)))
+        return shown((yield Ask((yield from self._catalog()), "get_limits", resource=resource)))
 
-    def delete_resource_defaults(self, resource: str, principal: str | None = None) -> Any:
+    @operation
+    def delete_resource_defaults(self, resource: str, principal: str | None = None) -> Operation[None]:
         """Delete the limits of a resource."""
         yield Ask((yield from self._catalog(principal)), "delete_limits", resource=resource)
 
-    def list_resources_with_defaults(self) -> Any:
+    @operation
+    def list_resources_with_defaults(self) -> Operation[list[str]]:
         """Return the resources that have limits."""
-        return (yield Ask((yield from self._catalog(None)), "resources_with_limits"))
+        return list((yield Ask((yield from self._catalog()), "resources_with_limits")))
 
-    def set_system_defaults(
-        self, limits: list[Limit], on_unavailable: OnUnavailable | None = None, principal: str | None = None
-    ) -> Any:
-        """Store the limits of the system, and what to do while the store does not answer."""
-        policy = on_unavailable.value if on_unavailable else None
+    def _set_system(self, limits: list[Limit], policy: str | None, principal: str | None) -> Operation[None]:
         yield Ask((yield from self._catalog(principal)), "set_system_limits", native(limits), on_unavailable=policy)
 
-    def get_system_defaults(self) -> Any:
-        """Return the limits of the system, and what to do while the store does not answer."""
-        stored = yield Ask((yield from self._catalog(None)), "get_limits")
-        policy = stored.on_unavailable if stored else None
-        return _shown(stored), OnUnavailable(policy) if policy in ("allow", "block") else None
+    def _system(self) -> Operation[list[Limit]]:
+        return shown((yield Ask((yield from self._catalog()), "get_limits")))
 
-    def delete_system_defaults(self, principal: str | None = None) -> Any:
+    @operation
+    def delete_system_defaults(self, principal: str | None = None) -> Operation[None]:
         """Delete the limits of the system."""
         yield Ask((yield from self._catalog(principal)), "delete_limits")
 
+    @operation
     def list_entities_with_custom_limits(
         self, resource: str, limit: int | None = None, cursor: str | None = None
-    ) -> Any:
+    ) -> Operation[tuple[list[str], str | None]]:
         """Return entities that have limits of their own for a resource, and the cursor of the next page."""
-        page = yield Ask((yield from self._catalog(None)), "entities_with_limits", resource, limit=limit, after=cursor)
+        page = yield Ask((yield from self._catalog()), "entities_with_limits", resource, limit=limit, after=cursor)
         return list(page), page.next
 
-    def list_resources_with_entity_configs(self) -> Any:
+    @operation
+    def list_resources_with_entity_configs(self) -> Operation[list[str]]:
         """Return the resources that some entity has limits of its own for."""
-        return sorted((yield Ask((yield from self._catalog(None)), "resources_with_entity_limits")))
+        return sorted((yield Ask((yield from self._catalog()), "resources_with_entity_limits")))
 
-    # Switches, buckets, audit
+    # Audit
 
-    def disable_entity(self, entity_id: str, principal: str | None = None) -> Any:
-        """Disable an entity."""
-        yield Ask((yield from self._catalog(principal)), "disable_entity", entity_id)
-
-    def enable_entity(self, entity_id: str, principal: str | None = None) -> Any:
-        """Enable an entity again."""
-        yield Ask((yield from self._catalog(principal)), "enable_entity", entity_id)
-
-    def disable_resource(self, resource: str, principal: str | None = None) -> Any:
-        """Disable a resource."""
-        yield Ask((yield from self._catalog(principal)), "disable_resource", resource)
-
-    def enable_resource(self, resource: str, principal: str | None = None) -> Any:
-        """Enable a resource again."""
-        yield Ask((yield from self._catalog(principal)), "enable_resource", resource)
-
-    def reset_bucket(self, entity_id: str, resource: str, principal: str | None = None) -> Any:
-        """Reset a bucket to its unused state."""
-        return (yield Ask((yield from self._catalog(principal)), "reset", entity_id, resource))
-
-    def top_up(
-        self,
-        entity_id: str,
-        resource: str,
-        amounts: dict[str, int],
-        *,
-        idempotency_key: str | None = None,
-        principal: str | None = None,
-    ) -> Any:
-        """Add credit to a bucket, once for each idempotency key."""
-        return (yield Ask((yield from self._catalog(principal)), "top_up", entity_id, resource, amounts, key=idempotency_key))
-
+    @operation
     def get_audit_events(
         self, entity_id: str, limit: int = 100, start_event_id: str | None = None
-    ) -> Any:
+    ) -> Operation[list[AuditEvent]]:
         """Return the changes that were made to an entity, ``$SYSTEM`` or ``$RESOURCE:name``, the newest first."""
         whose: dict[str, Any] = {"entity": entity_id}
         if entity_id == "$SYSTEM":
@@ -177,7 +184,7 @@ class _StoreMethods:
         found: list[AuditEvent] = []
         after = None
         while len(found) < limit:
-            page = yield Ask((yield from self._catalog(None)), "audit", newest_first=True, after=after, **whose)
+            page = yield Ask((yield from self._catalog()), "audit", newest_first=True, after=after, **whose)
             # Ids sort by time.
             found += [AuditEvent.of(event) for event in page if start_event_id is None or event.id < start_event_id]
             after = page.next
@@ -185,14 +192,6 @@ class _StoreMethods:
                 break
         return found[:limit]
 
-    def invalidate_config_cache(self) -> Any:
-        """Forget what is cached, so that the changes of other processes are seen at once."""
-        (yield from self._catalog(None)).invalidate()
 
-
-def _own(resource: str) -> str | None:
-    return None if resource == DEFAULT_RESOURCE else resource
-
-
-def _shown(stored: tg.StoredLimits | None) -> list[Limit]:
+def shown(stored: tg.StoredLimits | None) -> list[Limit]:
     return [Limit.from_native(limit) for limit in stored.limits] if stored else []
