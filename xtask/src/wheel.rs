@@ -38,7 +38,7 @@ pub(crate) fn test(root: &Path) -> Result<()> {
     run_tests(root, &wheel, &Python::with(root, "python", &TEST_PACKAGES)?)
 }
 
-/// As [`test`], with every interpreter of this machine.
+/// As [`test()`], with every interpreter of this machine.
 pub(crate) fn test_on_all(root: &Path) -> Result<()> {
     let wheel = build(root)?;
     let found: Vec<(u32, PathBuf)> =
