@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Awaitable, Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
@@ -69,6 +68,9 @@ class Work:
             raise InvalidValue(f"work is {function!r}, but must be a function of an item, or of a worker and an item")
         self.function = function
         self.retries = retries
+        # Pools import what they need when they are made: not all programs have one.
+        import inspect
+
         self.is_async = inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(getattr(function, "__call__", None))
         self._takes_worker = _takes_worker(function)
 
@@ -86,6 +88,8 @@ class Work:
 
 
 def _takes_worker(function: Callable[..., Any]) -> bool:
+    import inspect
+
     try:
         parameters = inspect.signature(function).parameters.values()
     except (TypeError, ValueError):
