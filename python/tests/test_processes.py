@@ -279,7 +279,7 @@ def test_p37_anonymous_memory_of_a_child_ends_with_the_child(run_script):
     run_script(program)
 
 
-def test_workers_of_executors_share_a_set(run_script, tmp_path):
+def test_p36_workers_of_executors_share_a_set(run_script, tmp_path):
     program = """
         import concurrent.futures, multiprocessing, sys
         import tollgate as tg
@@ -315,7 +315,7 @@ def test_p35_a_set_that_others_cannot_reach_does_not_pickle():
                 dumps(made)
 
 
-def test_a_lease_never_pickles():
+def test_p35_a_lease_never_pickles():
     for store in (None, "shm:"):
         lease = tg.LimitSet([tg.per_minute("rpm", 5)], store=store).acquire(rpm=1)
         with pytest.raises(TypeError, match="belongs to the process"):
