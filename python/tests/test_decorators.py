@@ -335,3 +335,15 @@ def test_p58_mocks_partials_and_objects_are_what_calling_them_returns():
         assert inspect.iscoroutinefunction(limited)
         assert asyncio.run(limited(5)) == 5
     assert limits.peek()["slots"].available == 1
+
+
+def test_a_decorator_without_parentheses_is_reported_by_the_first_call():
+    limits = tg.LimitSet([tg.resource("slots", 1)])
+
+    @limits.limit
+    def work(*arguments, **named):
+        return arguments
+
+    for call in (work, lambda: work("text"), lambda: work(1, 2), lambda: work(key=1)):
+        with pytest.raises(tg.InvalidValue, match=r"@limits.limit\(\)"):
+            call()

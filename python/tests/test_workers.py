@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import copy
+import pickle
 import subprocess
 import sys
 import textwrap
@@ -329,3 +331,15 @@ INTERRUPTED = """
 
 def test_an_interrupt_ends_a_pool_of_processes(tmp_path):
     assert run_file(tmp_path, INTERRUPTED) == "interrupted True"
+
+
+def test_a_pool_is_not_copied_and_its_function_takes_an_item():
+    with tg.WorkerPool(str.upper, threads=1) as pool:
+        for copied in (copy.copy, copy.deepcopy, pickle.dumps):
+            with pytest.raises(TypeError, match="belongs to the process"):
+                copied(pool)
+    for function in (lambda: None, lambda *, item: None):
+        with pytest.raises(tg.InvalidValue, match="a function of an item"):
+            tg.WorkerPool(function, threads=1)
+    with tg.WorkerPool(lambda *items: items, threads=1) as pool:
+        assert pool.map([5]) == [(5,)]

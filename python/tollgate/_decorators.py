@@ -121,11 +121,17 @@ class _Decorator:
         self._keeps = on_error == "commit"
         self._keys = [key for key in (entity, resource) if key is not None]
 
-    def __call__(self, function: Any) -> Any:
+    def __repr__(self) -> str:
+        return "<decorator limit, of no function yet>"
+
+    def __call__(self, function: Any = None, /, *arguments: Any, **named: Any) -> Any:
+        if function is None or arguments or named:
+            # A function under a bare @limits.limit was taken for its demand, and is called here.
+            raise InvalidValue("no function was limited yet; write @limits.limit() or @limits.limit(demand) above it, with parentheses")
         if isinstance(function, (staticmethod, classmethod)):
             return type(function)(self(function.__func__))
         if isinstance(function, type) or not callable(function):
-            raise InvalidValue(f"{function!r} cannot be limited; decorate a function or a method")
+            raise InvalidValue(f"{function!r} cannot be limited; write @limits.limit() or @limits.limit(demand) above a function or a method")
         # An object that can be called is what its method is, unless it is one itself, as an ``AsyncMock`` is.
         flags = _flags_of(function) or _flags_of(type(function).__call__)
         if flags & _COROUTINE:

@@ -96,7 +96,8 @@ def _takes_worker(function: Callable[..., Any]) -> bool:
         return False
     kinds = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
     needed = [one for one in parameters if one.kind in kinds and one.default is inspect.Parameter.empty]
-    if len(needed) > 2:
+    takes_any = any(one.kind in (*kinds, inspect.Parameter.VAR_POSITIONAL) for one in parameters)
+    if len(needed) > 2 or not takes_any:
         raise InvalidValue(f"work is {function!r}, but must be a function of an item, or of a worker and an item")
     return len(needed) == 2
 
@@ -227,6 +228,9 @@ class WorkerPool:
 
     async def __aexit__(self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None) -> None:
         await self._runner.leave_async(error)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        raise TypeError("a pool of workers belongs to the process that made it; pass its function and its limits, and make a pool there")
 
     def __repr__(self) -> str:
         return f"<WorkerPool {self._kind}={self._count}>"
