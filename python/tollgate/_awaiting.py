@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import threading
 import weakref
@@ -21,6 +22,15 @@ if TYPE_CHECKING:
 
 _waits: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, LoopWaits] = weakref.WeakKeyDictionary()
 _lock = threading.Lock()
+
+
+def _forget_lock() -> None:
+    """Make a new lock in a forked child, where a thread that held it is gone."""
+    global _lock
+    _lock = threading.Lock()
+
+
+os.register_at_fork(after_in_child=_forget_lock)
 
 
 def is_main_thread() -> bool:

@@ -6,6 +6,7 @@ Neither is imported here.
 from __future__ import annotations
 
 import logging
+import os
 import random
 import threading
 import time
@@ -18,6 +19,18 @@ from ._core import Estimate, Estimator, Hint, LimitReading, ReplyReader, Tokens
 from ._errors import Error, InvalidValue
 
 _logger = logging.getLogger("tollgate")
+
+#: Held for moments, so that one is enough for all transports.
+_lock = threading.Lock()
+
+
+def _forget_lock() -> None:
+    """Make a new lock in a forked child, where a thread that held it is gone."""
+    global _lock
+    _lock = threading.Lock()
+
+
+os.register_at_fork(after_in_child=_forget_lock)
 
 #: What a limit may count of a call.
 _UNITS = ("requests", "tokens", "input_tokens", "output_tokens")
@@ -170,7 +183,6 @@ class Metering:
         self._priority = priority
         self._applies = applies
         self._cooldown_max = cooldown_max
-        self._lock = threading.Lock()
         self._cooled_at = float("-inf")
         self._in_a_row = 0
         self._has_warned = False
@@ -229,7 +241,7 @@ class Metering:
         """Return for how many seconds the account has to cool down after a reply to a call that started then."""
         for reading in hint.limits:
             self.readings[reading.unit] = reading
-        with self._lock:
+        with _lock:
             if hint.kind == "ok":
                 if started > self._cooled_at:
                     self._in_a_row = 0

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import multiprocessing
+import os
 import pickle
 import signal
 import sys
@@ -26,6 +27,15 @@ _END_MAX = 10.0
 
 #: Starting a process polls all others, and the exit code of a process can be read once: one thread at a time does either.
 _lock = threading.Lock()
+
+
+def _forget_lock() -> None:
+    """Make a new lock in a forked child: a worker that is forked begins while it is held."""
+    global _lock
+    _lock = threading.Lock()
+
+
+os.register_at_fork(after_in_child=_forget_lock)
 
 
 def _end_of(process: Any) -> int | None:
