@@ -25,7 +25,7 @@ def test_p6_a_call_that_need_not_wait_keeps_the_gil(run_python):
 
         thread = threading.Thread(target=other)
         thread.start()
-        # Nobody has to hand over the GIL by force any more.
+        # From here on a thread gives up the GIL only where it releases it.
         sys.setswitchinterval(1_000)
         moved = []
         for use in (

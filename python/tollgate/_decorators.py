@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar, cast
 
 from ._core import Demand
 from ._errors import InvalidValue
+from ._settings import check_wait
 
 if TYPE_CHECKING:
     from datetime import timedelta
@@ -68,6 +69,7 @@ def limit(
         raise InvalidValue(f'on_error is {on_error!r}, but must be "cancel" or "commit"')
     if settle is not None and not callable(settle):
         raise InvalidValue(f"settle is {settle!r}, but must be a function of the result")
+    check_wait(timeout, priority)
     prepare = getattr(limits, "demand", None)
     if demand is not None and not callable(demand) and callable(prepare):
         # Wrong names are reported now, and not by the first call.

@@ -17,6 +17,7 @@ from typing import Any
 
 from ._core import Estimate, Estimator, Hint, LimitReading, ReplyReader, Tokens
 from ._errors import Error, InvalidValue
+from ._settings import check_wait
 
 _logger = logging.getLogger("tollgate")
 
@@ -167,6 +168,9 @@ class Metering:
             raise InvalidValue(f"limits is {limits!r}, which has no acquire and acquire_async; pass a LimitSet or a LimitPool")
         if isinstance(retries, bool) or not isinstance(retries, int) or retries < 0:
             raise InvalidValue(f"retries is {retries!r}, but must be a number of retries, or 0")
+        check_wait(timeout, priority)
+        if applies is not None and not callable(applies):
+            raise InvalidValue(f"applies is {applies!r}, but must be a function of the request")
         if not 0 <= cooldown_max < float("inf"):
             raise InvalidValue(f"cooldown_max is {cooldown_max!r}, but must be a number of seconds")
         if estimate is not None and not callable(estimate) and not isinstance(estimate, Estimator):
