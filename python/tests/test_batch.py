@@ -301,3 +301,11 @@ def test_threads_of_a_batch_are_reused_and_end_with_it():
 def test_what_is_not_iterable_is_refused_at_once():
     with pytest.raises(tg.InvalidValue, match="items is None"):
         batch.run(None, len)
+
+
+def test_p9_a_batch_that_would_stop_the_event_loop_names_what_to_await():
+    async def main():
+        with pytest.raises(tg.WouldBlockLoop, match="await run.collect"):
+            batch.run([1], len).wait()
+
+    asyncio.run(main())

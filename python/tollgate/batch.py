@@ -23,7 +23,7 @@ from typing import Any
 from ._batch_replies import Done, Fatal, Invalid, Overloaded, Throttled, Transient, answer, headers_of
 from ._batch_threads import DaemonThreads
 from ._core import BatchCall, BatchRun
-from ._errors import InvalidValue
+from ._errors import InvalidValue, WouldBlockLoop
 
 __all__ = ["Call", "Done", "Fatal", "Invalid", "Outcome", "Overloaded", "Run", "Summary", "Throttled", "Transient", "run"]
 
@@ -235,6 +235,8 @@ class Run:
 
     def wait(self) -> list[Outcome]:
         """As ``collect``, in a thread without an event loop."""
+        if asyncio._get_running_loop() is not None:
+            raise WouldBlockLoop("this would stop the event loop that runs in this thread; await run.collect()")
         return asyncio.run(self.collect())
 
     async def __aiter__(self) -> AsyncIterator[Outcome]:
@@ -284,11 +286,18 @@ class Run:
 
     async def _make_calls(self, core: BatchRun) -> None:
         tasks: set[asyncio.Task[None]] = set()
+
+        def is_over(task: asyncio.Task[None]) -> None:
+            tasks.discard(task)
+            if not task.cancelled():
+                # An interrupt, which the loop has raised: that is enough.
+                task.exception()
+
         try:
             while (call := await core.next_call()) is not None:
                 task = asyncio.create_task(self._make(call))
                 tasks.add(task)
-                task.add_done_callback(tasks.discard)
+                task.add_done_callback(is_over)
         finally:
             for task in tasks:
                 task.cancel()
