@@ -48,7 +48,7 @@ def test_p25_an_exception_gives_everything_back_and_is_what_the_caller_sees():
     assert (left(limits, "rpm"), left(limits, "tpm"), left(limits, "slots")) == (100, 1_000, 2)
 
 
-def test_a_denial_is_false_and_says_when():
+def test_p54_a_denial_is_a_value_and_says_when():
     limits = three()
     assert limits.try_acquire(rpm=1, tpm=800)
     denial = limits.try_acquire(rpm=1, tpm=800)
