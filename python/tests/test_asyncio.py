@@ -61,7 +61,7 @@ def test_an_awaitable_is_a_coroutine_to_asyncio():
     async def main():
         limits = one_slot()
         held = await asyncio.create_task(limits.acquire_async(slots=1))
-        with pytest.raises(TimeoutError):
+        with pytest.raises(asyncio.TimeoutError):
             await asyncio.wait_for(limits.acquire_async(slots=1), 0.01)
         later, _ = asyncio.ensure_future(limits.acquire_async(slots=1)), await asyncio.sleep(0)
         held.commit()
@@ -138,7 +138,7 @@ def test_p22_wait_for_loses_no_grant():
             try:
                 lease = await asyncio.wait_for(limits.acquire_async(tpm=100), 0.001 * chance.random())
                 lease.cancel()
-            except TimeoutError:
+            except asyncio.TimeoutError:
                 pass
             while limits.peek()["slots"].available == 0:
                 await asyncio.sleep(0.0005)

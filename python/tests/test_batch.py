@@ -253,3 +253,59 @@ def test_p29_a_batch_that_is_left_does_not_keep_the_interpreter(run_python):
         """
     )
     assert out == "left"
+
+
+def test_p1_an_interrupt_ends_a_batch_in_threads_and_the_interpreter(run_python):
+    out = run_python(
+        """
+        import os, signal, threading
+        from tollgate import batch
+
+        begun = threading.Event()
+
+        def ask(call):
+            begun.set()
+            threading.Event().wait()
+
+        def interrupt():
+            begun.wait()
+            os.kill(os.getpid(), signal.SIGINT)
+
+        threading.Thread(target=interrupt).start()
+        try:
+            batch.run(range(10), ask, workers=2).wait()
+        except KeyboardInterrupt:
+            # The two threads are in their calls yet, and must not keep the interpreter.
+            print("interrupted")
+        """
+    )
+    assert out == "interrupted"
+
+
+def test_threads_of_a_batch_are_reused_and_end_with_it():
+    names, before = set(), threading.active_count()
+
+    def ask(call):
+        names.add(threading.current_thread().name)
+        return call.payload
+
+    outcomes = batch.run(range(200), ask, workers=3, in_order=True).wait()
+    assert [outcome.output for outcome in outcomes] == list(range(200))
+    assert 1 <= len(names) <= 3
+    for thread in threading.enumerate():
+        if thread.name.startswith("tollgate-batch"):
+            thread.join(60)
+    assert threading.active_count() <= before
+
+
+def test_what_is_not_iterable_is_refused_at_once():
+    with pytest.raises(tg.InvalidValue, match="items is None"):
+        batch.run(None, len)
+
+
+def test_p9_a_batch_that_would_stop_the_event_loop_names_what_to_await():
+    async def main():
+        with pytest.raises(tg.WouldBlockLoop, match="await run.collect"):
+            batch.run([1], len).wait()
+
+    asyncio.run(main())

@@ -98,7 +98,7 @@ def test_a_missing_report_frees_everything_before_it_raises() -> None:
     assert acquisition._released
 
 
-def test_an_exception_leaves_the_block_as_it_is() -> None:
+def test_p25_an_exception_leaves_the_block_as_it_is() -> None:
     limits = mixed()
     with pytest.raises(ZeroDivisionError), limits.acquire({"tokens": 60}):
         _ = 1 / 0
@@ -113,7 +113,7 @@ def test_an_exception_leaves_the_block_as_it_is() -> None:
     assert left(limits, "slots") == 1
 
 
-def test_a_failed_try_gives_nothing_back() -> None:
+def test_p26_a_failed_try_gives_nothing_back() -> None:
     limits = mixed()
     held = limits.acquire({"tokens": 60})
     with limits.try_acquire({"tokens": 1}) as refused:
@@ -122,14 +122,14 @@ def test_a_failed_try_gives_nothing_back() -> None:
     held._end()
 
 
-def test_an_acquisition_that_nobody_keeps_frees_its_resources() -> None:
+def test_p24_an_acquisition_that_nobody_keeps_frees_its_resources() -> None:
     limits = mixed()
     limits.acquire({"tokens": 60})
     gc.collect()
     assert left(limits, "slots") == 1 and left(limits, "tokens") == pytest.approx(40)
 
 
-def test_one_acquisition_released_by_many_threads_counts_once() -> None:
+def test_p27_one_acquisition_released_by_many_threads_counts_once() -> None:
     limits = mixed(slots=2)
     other = limits.acquire({"tokens": 0})
     for _ in range(50):
@@ -164,7 +164,7 @@ def test_acquisitions_of_limits_show_and_take_reports() -> None:
 # Amounts
 
 
-def test_what_is_admitted_is_never_more_than_the_decimals_add_up_to() -> None:
+def test_p44_what_is_admitted_is_never_more_than_the_decimals_add_up_to() -> None:
     seed = random.randrange(1 << 32)
     chance = random.Random(seed)
     for _ in range(300):
@@ -182,7 +182,7 @@ def test_what_is_admitted_is_never_more_than_the_decimals_add_up_to() -> None:
         assert admitted <= Fraction(repr(capacity)) + allowance, (seed, capacity, algorithm)
 
 
-def test_decimals_fit_as_they_are_written() -> None:
+def test_p44_decimals_fit_as_they_are_written() -> None:
     def fits(capacity: float, *amounts: float) -> bool:
         # Nothing of a fixed window comes back before its end.
         limits = LimitSet(limits=[RateLimit(key="x", window=3e8, capacity=capacity, algorithm="FixedWindow")])
@@ -200,7 +200,7 @@ def test_decimals_fit_as_they_are_written() -> None:
 
 
 @pytest.mark.parametrize("amount", [-1, -0.5, float("nan"), -(10**400)])
-def test_amounts_below_zero_are_refused(amount: float) -> None:
+def test_p43_amounts_below_zero_are_refused(amount: float) -> None:
     limits = mixed()
     with pytest.raises(ValueError, match="0 or more"):
         limits.acquire({"tokens": amount})
@@ -222,7 +222,7 @@ def test_more_than_the_capacity_is_refused_at_once() -> None:
         limits.acquire()
 
 
-def test_any_text_is_a_key() -> None:
+def test_p45_any_text_is_a_key() -> None:
     keys = ["tokens per min", "模型", "", "wcu", "x" * 500, "\ud800", "1st"]
     limits = LimitSet(limits=[RateLimit(key=key, window=AGES, capacity=5) for key in keys])
     with limits.acquire(dict.fromkeys(keys, 2)) as acquisition:
@@ -233,7 +233,7 @@ def test_any_text_is_a_key() -> None:
         LimitSet(limits=[ResourceLimit(key=str(number), capacity=1) for number in range(33)])
 
 
-def test_unknown_keys_are_told_once_for_each_set(caplog: pytest.LogCaptureFixture) -> None:
+def test_p50_unknown_keys_are_told_once_for_each_set(caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.WARNING):
         for limits in (mixed(), mixed()):
             for _ in range(3):
@@ -245,7 +245,7 @@ def test_unknown_keys_are_told_once_for_each_set(caplog: pytest.LogCaptureFixtur
     assert len([record for record in caplog.records if "Cannot update limit 'other'" in record.getMessage()]) == 6
 
 
-def test_a_dict_that_changes_while_it_is_read_does_no_harm() -> None:
+def test_p47_a_dict_that_changes_while_it_is_read_does_no_harm() -> None:
     limits = mixed()
     requested: dict[object, object] = {"tokens": 1}
 
@@ -341,7 +341,7 @@ def test_threads_and_tasks_never_hold_more_than_there_is(run_python) -> None:
     assert run_python(program) == "True 1200 3.0 6000"
 
 
-def test_a_thousand_tasks_wait_without_a_thread(run_python) -> None:
+def test_p10_a_thousand_tasks_wait_without_a_thread(run_python) -> None:
     program = """
     import asyncio, threading
     from tollgate.compat.concurry import LimitSet, ResourceLimit
@@ -370,7 +370,7 @@ def test_a_thousand_tasks_wait_without_a_thread(run_python) -> None:
     assert run_python(program) == "0\n500 1.0 0"
 
 
-def test_a_task_that_is_cancelled_after_the_grant_gives_everything_back(run_python) -> None:
+def test_p14_a_task_that_is_cancelled_after_the_grant_gives_everything_back(run_python) -> None:
     program = """
     import asyncio
     from tollgate.compat.concurry import LimitSet, RateLimit, ResourceLimit
@@ -408,7 +408,7 @@ def test_a_task_that_is_cancelled_after_the_grant_gives_everything_back(run_pyth
     assert run_python(program) == "True"
 
 
-def test_a_signal_ends_a_wait_and_nothing_is_taken(run_python) -> None:
+def test_p1_a_signal_ends_a_wait_and_nothing_is_taken(run_python) -> None:
     program = """
     import os, signal, threading
     from tollgate.compat.concurry import LimitSet, RateLimit, ResourceLimit
@@ -433,7 +433,7 @@ def test_a_signal_ends_a_wait_and_nothing_is_taken(run_python) -> None:
     assert run_python(program) == "interrupted 0 90"
 
 
-def test_time_limits() -> None:
+def test_p8_time_limits() -> None:
     limits = mixed()
     held = limits.acquire({"tokens": 1})
     for timeout in (0, -1, 0.01, 1e-320):
@@ -446,7 +446,7 @@ def test_time_limits() -> None:
         limits.acquire({"tokens": 1}, timeout)._end()
 
 
-def test_a_wait_in_a_running_loop_ends_with_its_time_limit() -> None:
+def test_p9_a_wait_in_a_running_loop_ends_with_its_time_limit() -> None:
     async def main() -> None:
         limits = mixed()
         async with await limits.async_acquire({"tokens": 1}) as acquisition:
@@ -484,7 +484,7 @@ def test_limits_are_frozen_equal_and_picklable() -> None:
             RateLimit(key="tokens", capacity=1, **wrong)
 
 
-def test_members_of_other_enums_are_taken_by_name_and_given_back() -> None:
+def test_p41_members_of_other_enums_are_taken_by_name_and_given_back() -> None:
     import enum
 
     Foreign = enum.Enum("Foreign", {"GCRA": "g", "RoundRobin": "r", "Threads": "t"})
@@ -497,14 +497,14 @@ def test_members_of_other_enums_are_taken_by_name_and_given_back() -> None:
         LimitSet(limits=[limit], mode="nonsense")
 
 
-def test_sets_and_acquisitions_in_memory_are_not_pickled() -> None:
+def test_p35_sets_and_acquisitions_in_memory_are_not_pickled() -> None:
     limits = mixed()
     for thing in (limits, limits.acquire({"tokens": 1})):
         with pytest.raises(TypeError, match="cannot be pickled"):
             pickle.dumps(thing)
 
 
-def test_a_set_is_collected_with_its_limits() -> None:
+def test_p28_a_set_is_collected_with_its_limits() -> None:
     limits = mixed()
     acquisition = limits.acquire({"tokens": 1})
     assert acquisition.acquisitions["tokens"].limit.get_stats()["available_tokens"] == pytest.approx(99)
@@ -523,7 +523,7 @@ def test_a_limit_belongs_to_the_last_set_that_took_it() -> None:
     assert not limit.can_acquire(8) and round(limit.get_stats()["available_tokens"]) == 7
 
 
-def test_a_pool_rotates_and_its_config_is_a_copy() -> None:
+def test_p48_a_pool_rotates_and_its_config_is_a_copy() -> None:
     sets = [
         LimitSet(limits=[RateLimit(key="tokens", window=AGES, capacity=9)], config={"region": region})
         for region in "abc"

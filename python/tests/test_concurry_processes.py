@@ -86,7 +86,7 @@ def test_processes_share_one_budget_and_one_resource(run_file, method: str) -> N
     assert run_file(program, method) == "[0, 0, 0, 0] True 1000 (0.0, 2.0)"
 
 
-def test_a_set_is_pickled_by_its_place(run_file) -> None:
+def test_p36_a_set_is_pickled_by_its_place(run_file) -> None:
     program = """
     if __name__ == "__main__":
         limits = shared()
@@ -108,7 +108,7 @@ def test_a_set_is_pickled_by_its_place(run_file) -> None:
     assert lines[1].startswith("(90.0, 2.0)") and lines[1].endswith("(100.0, 2.0)") and lines[2] == "not pickled"
 
 
-def test_a_child_that_releases_its_copy_frees_nothing_of_its_parent(run_file) -> None:
+def test_p31_a_child_that_releases_its_copy_frees_nothing_of_its_parent(run_file) -> None:
     program = """
     if __name__ == "__main__":
         limits = shared(slots=1)
@@ -154,7 +154,7 @@ def test_resources_of_a_killed_process_come_back(run_file) -> None:
 
 
 @pytest.mark.parametrize("mode", ["thread", "process"])
-def test_a_child_forked_while_a_thread_waits_acquires(run_file, mode: str) -> None:
+def test_p32_a_child_forked_while_a_thread_waits_acquires(run_file, mode: str) -> None:
     program = """
     if __name__ == "__main__":
         limits = LimitSet(limits=[RateLimit(key="tokens", window=1, capacity=10, algorithm="TokenBucket")],
@@ -224,7 +224,7 @@ def test_sets_are_made_and_awaited_in_an_event_loop(run_file) -> None:
     ]
 
 
-def test_the_shared_memory_is_removed_with_its_maker_and_no_child(run_file) -> None:
+def test_p37_the_shared_memory_is_removed_with_its_maker_and_no_child(run_file) -> None:
     program = """
     def use(limits):
         limits.acquire({"tokens": 1})._end()

@@ -307,3 +307,43 @@ def test_a_limiter_gets_entity_and_resource():
     assert ask("key-1") == "key-1"
     assert asyncio.run(ask_later("key-2")) == "key-2"
     assert [limiter.peek(user, "gpt-4")["calls"].available for user in ("key-1", "key-2")] == [99, 95]
+
+
+def test_p58_mocks_partials_and_objects_are_what_calling_them_returns():
+    import functools
+    from unittest.mock import AsyncMock, Mock
+
+    class Object:
+        async def __call__(self, value):
+            return value
+
+        async def method(self, value):
+            return value
+
+    async def function(first, value):
+        return value
+
+    limits = tg.LimitSet([tg.resource("slots", 1)])
+    assert limits.limit()(Mock(return_value=5))(5) == 5
+    assert limits.limit()(len)([1] * 5) == 5
+    assert limits.limit()(functools.partial(max, 1))(5) == 5
+    waits = [AsyncMock(return_value=5), Object(), Object().method, functools.partial(function, 1), functools.partial(Object().method)]
+    if hasattr(inspect, "markcoroutinefunction"):
+        waits.append(inspect.markcoroutinefunction(lambda value: Object()(value)))
+    for one in waits:
+        limited = limits.limit()(one)
+        assert inspect.iscoroutinefunction(limited)
+        assert asyncio.run(limited(5)) == 5
+    assert limits.peek()["slots"].available == 1
+
+
+def test_a_decorator_without_parentheses_is_reported_by_the_first_call():
+    limits = tg.LimitSet([tg.resource("slots", 1)])
+
+    @limits.limit
+    def work(*arguments, **named):
+        return arguments
+
+    for call in (work, lambda: work("text"), lambda: work(1, 2), lambda: work(key=1)):
+        with pytest.raises(tg.InvalidValue, match=r"@limits.limit\(\)"):
+            call()

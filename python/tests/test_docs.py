@@ -65,6 +65,8 @@ def documented() -> list[object]:
     objects = [tg, *(getattr(tg, name) for name in sorted(tg.__all__) if name != "__version__")]
     for module in ("tollgate.httpx", "tollgate.httpx2"):
         objects += [getattr(importlib.import_module(module), name) for name in ("AcquireTimeout", "AsyncTransport", "Transport")]
+    greenlets = importlib.import_module("tollgate.greenlets")
+    objects += [greenlets, greenlets.hold, greenlets.wait]
     return [*objects, batch, *(getattr(batch, name) for name in batch.__all__)]
 
 

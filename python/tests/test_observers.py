@@ -75,7 +75,7 @@ def test_an_object_is_told_of_what_it_has_methods_for():
 
 
 @pytest.mark.parametrize("error", [ValueError("broken"), SystemExit(3), asyncio.CancelledError(), GeneratorExit()])
-def test_what_an_observer_raises_is_logged_and_breaks_no_call(error, caplog):
+def test_p50_what_an_observer_raises_is_logged_and_breaks_no_call(error, caplog):
     def fail(event):
         raise error
 
@@ -88,7 +88,7 @@ def test_what_an_observer_raises_is_logged_and_breaks_no_call(error, caplog):
     assert "an observer raised" in caplog.text and type(error).__name__ in caplog.text
 
 
-def test_an_interrupt_in_an_observer_comes_after_the_call(run_python):
+def test_p3_an_interrupt_in_an_observer_comes_after_the_call(run_python):
     program = """
         import signal, time
         import tollgate as tg
@@ -193,7 +193,7 @@ async def _awaited(pending):
     return await pending
 
 
-def test_over_use_is_one_warning_and_logging_silences_it(caplog):
+def test_p50_over_use_is_one_warning_and_logging_silences_it(caplog):
     logging.disable(logging.WARNING)
     try:
         tg.LimitSet([tg.per_minute("rpm", 50)]).acquire(rpm=1).settle(rpm=5)
@@ -223,7 +223,7 @@ def test_p50_a_handler_that_raises_loses_no_lease():
         logger.removeHandler(handler)
 
 
-def test_a_warning_reaches_a_handler_that_uses_the_set():
+def test_p50_a_warning_reaches_a_handler_that_uses_the_set():
     class Peek(logging.Handler):
         def emit(self, record):
             seen.append((record.getMessage(), made.peek()["rpm"].available))
@@ -269,7 +269,7 @@ def test_p49_a_manual_clock_admits_waiters_at_their_instants():
     assert clock.elapsed == 180 and "180" in repr(clock)
 
 
-def test_time_outs_go_by_a_manual_clock():
+def test_p49_time_outs_go_by_a_manual_clock():
     clock, errors = ManualClock(), []
     made = tg.LimitSet([tg.resource("slots", 1)], clock=clock)
     held = made.acquire()

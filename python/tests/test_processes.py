@@ -193,6 +193,33 @@ def test_p34_children_that_were_forked_while_threads_work_go_on(run_python):
     run_python(program)
 
 
+def test_p34_a_child_that_was_forked_under_a_lock_of_the_package_goes_on(run_python):
+    program = """
+        import asyncio, os, signal
+        import tollgate as tg
+        from tollgate import _awaiting, _http, _worker_processes
+
+        async def wait_in_loop():
+            limits = tg.LimitSet([tg.resource("slots", 1)])
+            async with limits.acquire_async():
+                try:
+                    await limits.acquire_async(timeout=0.01)
+                except tg.TimedOut:
+                    return
+
+        # As it is for a child while another thread of its parent is in one of them.
+        with _awaiting._lock, _http._lock, _worker_processes._lock:
+            pid = os.fork()
+            if pid == 0:
+                signal.alarm(60)
+                asyncio.run(wait_in_loop())
+                with _http._lock, _worker_processes._lock:
+                    os._exit(0)
+        assert os.waitpid(pid, 0)[1] == 0
+    """
+    run_python(program)
+
+
 METHODS = ["fork", "forkserver", "spawn"]
 
 
@@ -279,7 +306,7 @@ def test_p37_anonymous_memory_of_a_child_ends_with_the_child(run_script):
     run_script(program)
 
 
-def test_workers_of_executors_share_a_set(run_script, tmp_path):
+def test_p36_workers_of_executors_share_a_set(run_script, tmp_path):
     program = """
         import concurrent.futures, multiprocessing, sys
         import tollgate as tg
@@ -315,7 +342,7 @@ def test_p35_a_set_that_others_cannot_reach_does_not_pickle():
                 dumps(made)
 
 
-def test_a_lease_never_pickles():
+def test_p35_a_lease_never_pickles():
     for store in (None, "shm:"):
         lease = tg.LimitSet([tg.per_minute("rpm", 5)], store=store).acquire(rpm=1)
         with pytest.raises(TypeError, match="belongs to the process"):

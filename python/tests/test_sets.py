@@ -40,7 +40,7 @@ def test_a_block_without_a_report_commits_what_was_reserved():
     assert (left(limits, "tpm"), left(limits, "slots")) == (600, 2)
 
 
-def test_an_exception_gives_everything_back_and_is_what_the_caller_sees():
+def test_p25_an_exception_gives_everything_back_and_is_what_the_caller_sees():
     limits = three()
     with pytest.raises(KeyError, match="mine"), limits.acquire(rpm=1, tpm=400) as lease:
         lease.report(tpm=100)
@@ -48,7 +48,7 @@ def test_an_exception_gives_everything_back_and_is_what_the_caller_sees():
     assert (left(limits, "rpm"), left(limits, "tpm"), left(limits, "slots")) == (100, 1_000, 2)
 
 
-def test_a_denial_is_false_and_says_when():
+def test_p54_a_denial_is_a_value_and_says_when():
     limits = three()
     assert limits.try_acquire(rpm=1, tpm=800)
     denial = limits.try_acquire(rpm=1, tpm=800)
@@ -313,7 +313,7 @@ LIMITS = [
 
 
 @pytest.mark.parametrize("limit", LIMITS, ids=str)
-def test_limits_pickle_and_compare(limit):
+def test_p39_limits_pickle_and_compare(limit):
     copy = pickle.loads(pickle.dumps(limit))
     assert copy == limit
     assert hash(copy) == hash(limit)

@@ -162,7 +162,7 @@ def _is_open(file: str) -> bool:
     return file in [os.readlink(descriptor) for descriptor in descriptors if os.path.lexists(descriptor)]
 
 
-def test_threads_that_open_a_store_at_once_share_one_handle(redis):
+def test_p36_threads_that_open_a_store_at_once_share_one_handle(redis):
     def opened():
         one = tg.LimitSet(limits(), store=redis.url, name="a")
         one.peek()
@@ -277,7 +277,7 @@ def test_p9_opening_in_an_event_loop_names_the_method_to_await(redis):
     asyncio.run(main())
 
 
-def test_an_event_loop_goes_on_while_a_file_is_locked_by_others(tmp_path):
+def test_p5_an_event_loop_goes_on_while_a_file_is_locked_by_others(tmp_path):
     file = f"{tmp_path}/limits.db"
     tg.LimitSet(limits(), store=f"file:{file}", name="a").acquire(rpm=1).commit()
     gc.collect()
@@ -310,7 +310,7 @@ def test_anonymous_shared_memory_is_the_user_s_alone_and_each_is_new():
     assert stat.S_IMODE(mode) == 0o600 and stat.S_ISREG(mode)
 
 
-def test_anonymous_shared_memory_ends_with_its_maker(run_python):
+def test_p37_anonymous_shared_memory_ends_with_its_maker(run_python):
     program = """
         import os, sys
         import tollgate as tg

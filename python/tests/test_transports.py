@@ -244,3 +244,32 @@ def test_a_stream_is_read_in_any_pieces():
         assert (reader.hint().usage.input, reader.hint().usage.output) == (25, 15)
         # What is not about the call is not kept.
         assert repr(reader) == f"<ReplyReader 200 kept={kept}>"
+
+
+@pytest.mark.parametrize(
+    ("setting", "value"),
+    [("timeout", -1), ("timeout", "5"), ("timeout", float("nan")), ("timeout", True), ("priority", "high"), ("applies", 5)],
+)
+def test_settings_that_no_request_could_use_are_refused_when_they_are_given(modules, setting, value):
+    with pytest.raises(tg.InvalidValue, match=setting):
+        modules[1].Transport(books(), **{setting: value})
+    if setting != "applies":
+        with pytest.raises(tg.InvalidValue, match=setting):
+            books().limit(**{setting: value})
+
+
+def test_a_transport_in_the_wrong_client_names_the_right_one(modules):
+    import asyncio
+
+    client, ours = modules
+
+    async def main():
+        with pytest.raises(tg.InvalidValue, match="AsyncTransport"):
+            async with client.AsyncClient(transport=ours.Transport(books())):
+                pass
+        with pytest.raises(tg.InvalidValue, match="AsyncTransport"):
+            await client.AsyncClient(transport=ours.Transport(books())).post("http://127.0.0.1")
+
+    asyncio.run(main())
+    with pytest.raises(tg.InvalidValue, match="give Client a Transport"):
+        client.Client(transport=ours.AsyncTransport(books())).post("http://127.0.0.1")

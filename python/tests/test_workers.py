@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import copy
+import pickle
 import subprocess
 import sys
 import textwrap
@@ -329,3 +331,82 @@ INTERRUPTED = """
 
 def test_an_interrupt_ends_a_pool_of_processes(tmp_path):
     assert run_file(tmp_path, INTERRUPTED) == "interrupted True"
+
+
+def test_a_pool_is_not_copied_and_its_function_takes_an_item():
+    with tg.WorkerPool(str.upper, threads=1) as pool:
+        for copied in (copy.copy, copy.deepcopy, pickle.dumps):
+            with pytest.raises(TypeError, match="belongs to the process"):
+                copied(pool)
+    for function in (lambda: None, lambda *, item: None):
+        with pytest.raises(tg.InvalidValue, match="a function of an item"):
+            tg.WorkerPool(function, threads=1)
+    with tg.WorkerPool(lambda *items: items, threads=1) as pool:
+        assert pool.map([5]) == [(5,)]
+
+
+def test_a_script_without_a_guard_reads_what_it_lacks(tmp_path):
+    script = tmp_path / "script.py"
+    script.write_text(
+        textwrap.dedent(
+            """
+            import tollgate as tg
+
+            def work(item):
+                return item
+
+            with tg.WorkerPool(work, processes=2) as pool:
+                pool.map(range(3))
+            """
+        )
+    )
+    done = subprocess.run([sys.executable, str(script)], capture_output=True, text=True, timeout=120)
+    assert done.returncode == 1
+    assert 'below if __name__ == "__main__":' in done.stderr.splitlines()[-1]
+    # The pools of the workers, which must not start processes, fail by themselves.
+    assert "Exception in thread" not in done.stderr
+
+
+def test_a_pool_of_processes_in_a_worker_process_fails_with_the_reason(run_script):
+    program = """
+        import tollgate as tg
+
+        def inner(item):
+            return item
+
+        def work(item):
+            with tg.WorkerPool(inner, processes=1) as pool:
+                return pool.map([item])
+
+        def main():
+            with tg.WorkerPool(work, processes=1) as pool:
+                print(pool.map([1], return_exceptions=True))
+    """
+    assert "daemonic processes are not allowed to have children" in run_script(program)
+
+
+@pytest.mark.parametrize("kind", ["threads", "processes"])
+def test_a_forked_child_raises_for_the_pool_of_its_parent(run_script, kind):
+    program = """
+        import os, signal, sys
+        import tollgate as tg
+
+        def work(item):
+            return item
+
+        def main():
+            with tg.WorkerPool(work, **{sys.argv[1]: 1}) as pool:
+                assert pool.map([1]) == [1]
+                pid = os.fork()
+                if pid == 0:
+                    signal.alarm(60)
+                    try:
+                        pool.map([2])
+                    except tg.Error as error:
+                        pool.close()
+                        os._exit(0 if "make one here" in str(error) else 1)
+                    os._exit(2)
+                assert os.waitpid(pid, 0)[1] == 0
+                print(pool.map([3]))
+    """
+    assert run_script(program, kind) == "[3]"

@@ -8,6 +8,7 @@
 198820
 """
 
+from . import _interpreters as _interpreters  # First: it refuses where the extension module must not be loaded.
 from . import _awaiting, _core, _errors, _observing, _records, _stores
 from ._core import (
     Demand,

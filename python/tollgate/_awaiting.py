@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import threading
 import weakref
@@ -12,6 +13,7 @@ from collections.abc import Generator
 from typing import TYPE_CHECKING, Any
 
 from ._core import LoopWaits
+from ._errors import WouldBlockLoop
 
 if TYPE_CHECKING:
     import asyncio
@@ -22,6 +24,15 @@ _waits: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, LoopWaits] = weakre
 _lock = threading.Lock()
 
 
+def _forget_lock() -> None:
+    """Make a new lock in a forked child, where a thread that held it is gone."""
+    global _lock
+    _lock = threading.Lock()
+
+
+os.register_at_fork(after_in_child=_forget_lock)
+
+
 def is_main_thread() -> bool:
     """Return whether Python runs signal handlers in this thread."""
     return threading.current_thread() is threading.main_thread()
@@ -29,17 +40,38 @@ def is_main_thread() -> bool:
 
 def runs_event_loop() -> bool:
     """Return whether an event loop runs in this thread, which a wait would stop."""
-    if "asyncio" in sys.modules:
-        import asyncio
-
-        if asyncio._get_running_loop() is not None:
-            return True
+    running = _function_of("asyncio.events", "_get_running_loop")
+    if running is not None and running() is not None:
+        return True
+    if is_gevent_here() or is_eventlet_here():
+        raise WouldBlockLoop(
+            "this would stop all greenlets of this thread; pass what the method with the suffix _async returns to tollgate.greenlets.wait"
+        )
     return _in_trio()
 
 
+def is_gevent_here() -> bool:
+    """Return whether gevent switches between greenlets in this thread."""
+    hub = _function_of("gevent._hub_local", "get_hub_if_exists")
+    return hub is not None and hub() is not None
+
+
+def is_eventlet_here() -> bool:
+    """Return whether eventlet switches between greenlets in this thread."""
+    return getattr(_function_of("eventlet.hubs", "_threadlocal"), "hub", None) is not None
+
+
 def _in_trio() -> bool:
-    trio = sys.modules.get("trio")
-    return trio is not None and trio.lowlevel.in_trio_run()
+    in_trio = _function_of("trio.lowlevel", "in_trio_run")
+    return in_trio is not None and in_trio()
+
+
+def _function_of(module: str, name: str) -> Any:
+    """Return what a module has, or ``None`` if it was not imported, or not to its end.
+
+    Nothing is imported here: another thread may be importing it, and in a forked child that thread is gone and its import never ends.
+    """
+    return getattr(sys.modules.get(module), name, None)
 
 
 def drive(pending: Pending[Any]) -> Generator[Any, Any, Any]:
@@ -83,7 +115,7 @@ async def _wait_in_trio(pending: Pending[Any]) -> Any:
     import trio
 
     waits = LoopWaits()
-    future = _TrioFuture()
+    future = PlainFuture()
     try:
         waits.add(pending, future)
         while not future.done():
@@ -95,7 +127,7 @@ async def _wait_in_trio(pending: Pending[Any]) -> Any:
         raise
 
 
-class _TrioFuture:
+class PlainFuture:
     """What ``LoopWaits`` needs of a future, where the loop has none."""
 
     def __init__(self) -> None:

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import functools
-import inspect
+import sys
 from collections.abc import AsyncGenerator, Awaitable, Callable, Generator, Mapping
-from datetime import timedelta
-from typing import Any, Protocol, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar, cast
 
 from ._core import Demand
 from ._errors import InvalidValue
+from ._settings import check_wait
+
+if TYPE_CHECKING:
+    from datetime import timedelta
 
 _F = TypeVar("_F", bound=Callable[..., Any])
 
@@ -66,11 +69,33 @@ def limit(
         raise InvalidValue(f'on_error is {on_error!r}, but must be "cancel" or "commit"')
     if settle is not None and not callable(settle):
         raise InvalidValue(f"settle is {settle!r}, but must be a function of the result")
+    check_wait(timeout, priority)
     prepare = getattr(limits, "demand", None)
     if demand is not None and not callable(demand) and callable(prepare):
         # Wrong names are reported now, and not by the first call.
         demand = cast(Demand, prepare(demand))
     return cast(Callable[[_F], _F], _Decorator(limits, demand, settle, timeout, priority, on_error, entity, resource))
+
+
+#: What the compiler notes of a function, by ``inspect.CO_…``. Importing ``inspect`` takes a third of the time of ``import tollgate``.
+_GENERATOR, _COROUTINE, _ASYNC_GENERATOR = 0x20, 0x80, 0x200
+
+
+def _flags_of(function: Any) -> int:
+    """Return what the compiler notes of a function or a method, or of that of a ``functools.partial``."""
+    while True:
+        if isinstance(function, functools.partial):
+            function = function.func
+        elif hasattr(function, "__func__"):
+            function = function.__func__
+        else:
+            break
+    mark = getattr(sys.modules.get("inspect"), "_is_coroutine_mark", None)
+    if mark is not None and getattr(function, "_is_coroutine_mark", None) is mark:
+        # By ``inspect.markcoroutinefunction``, which only a program that has imported it can have called.
+        return _COROUTINE
+    flags = getattr(getattr(function, "__code__", None), "co_flags", 0)
+    return flags if isinstance(flags, int) else 0
 
 
 def _called(value: Any, arguments: tuple[Any, ...], named: dict[str, Any]) -> Any:
@@ -98,18 +123,24 @@ class _Decorator:
         self._keeps = on_error == "commit"
         self._keys = [key for key in (entity, resource) if key is not None]
 
-    def __call__(self, function: Any) -> Any:
+    def __repr__(self) -> str:
+        return "<decorator limit, of no function yet>"
+
+    def __call__(self, function: Any = None, /, *arguments: Any, **named: Any) -> Any:
+        if function is None or arguments or named:
+            # A function under a bare @limits.limit was taken for its demand, and is called here.
+            raise InvalidValue("no function was limited yet; write @limits.limit() or @limits.limit(demand) above it, with parentheses")
         if isinstance(function, (staticmethod, classmethod)):
             return type(function)(self(function.__func__))
         if isinstance(function, type) or not callable(function):
-            raise InvalidValue(f"{function!r} cannot be limited; decorate a function or a method")
-        # An object that can be called is what its method is.
-        code = function if inspect.isroutine(function) or isinstance(function, functools.partial) else type(function).__call__
-        if inspect.iscoroutinefunction(code):
+            raise InvalidValue(f"{function!r} cannot be limited; write @limits.limit() or @limits.limit(demand) above a function or a method")
+        # An object that can be called is what its method is, unless it is one itself, as an ``AsyncMock`` is.
+        flags = _flags_of(function) or _flags_of(type(function).__call__)
+        if flags & _COROUTINE:
             return self._of_coroutine(function)
-        if inspect.isasyncgenfunction(code):
+        if flags & _ASYNC_GENERATOR:
             return self._of_async_generator(function)
-        if inspect.isgeneratorfunction(code):
+        if flags & _GENERATOR:
             return self._of_generator(function)
         return self._of_function(function)
 

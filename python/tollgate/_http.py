@@ -6,6 +6,7 @@ Neither is imported here.
 from __future__ import annotations
 
 import logging
+import os
 import random
 import threading
 import time
@@ -16,8 +17,21 @@ from typing import Any
 
 from ._core import Estimate, Estimator, Hint, LimitReading, ReplyReader, Tokens
 from ._errors import Error, InvalidValue
+from ._settings import check_wait
 
 _logger = logging.getLogger("tollgate")
+
+#: Held for moments, so that one is enough for all transports.
+_lock = threading.Lock()
+
+
+def _forget_lock() -> None:
+    """Make a new lock in a forked child, where a thread that held it is gone."""
+    global _lock
+    _lock = threading.Lock()
+
+
+os.register_at_fork(after_in_child=_forget_lock)
 
 #: What a limit may count of a call.
 _UNITS = ("requests", "tokens", "input_tokens", "output_tokens")
@@ -154,6 +168,9 @@ class Metering:
             raise InvalidValue(f"limits is {limits!r}, which has no acquire and acquire_async; pass a LimitSet or a LimitPool")
         if isinstance(retries, bool) or not isinstance(retries, int) or retries < 0:
             raise InvalidValue(f"retries is {retries!r}, but must be a number of retries, or 0")
+        check_wait(timeout, priority)
+        if applies is not None and not callable(applies):
+            raise InvalidValue(f"applies is {applies!r}, but must be a function of the request")
         if not 0 <= cooldown_max < float("inf"):
             raise InvalidValue(f"cooldown_max is {cooldown_max!r}, but must be a number of seconds")
         if estimate is not None and not callable(estimate) and not isinstance(estimate, Estimator):
@@ -170,7 +187,6 @@ class Metering:
         self._priority = priority
         self._applies = applies
         self._cooldown_max = cooldown_max
-        self._lock = threading.Lock()
         self._cooled_at = float("-inf")
         self._in_a_row = 0
         self._has_warned = False
@@ -229,7 +245,7 @@ class Metering:
         """Return for how many seconds the account has to cool down after a reply to a call that started then."""
         for reading in hint.limits:
             self.readings[reading.unit] = reading
-        with self._lock:
+        with _lock:
             if hint.kind == "ok":
                 if started > self._cooled_at:
                     self._in_a_row = 0

@@ -31,7 +31,9 @@ def _remove() -> None:
 def _remove_after_children() -> bool:
     """Leave it to multiprocessing if that waits for children yet: one that has just begun opens the store late."""
     util = sys.modules.get("multiprocessing.util")
-    if util is None or util.is_exiting():
+    # It has no such function yet while another thread imports it.
+    is_exiting = getattr(util, "is_exiting", None)
+    if util is None or is_exiting is None or is_exiting():
         return False
     util.Finalize(None, _core._remove_anonymous_stores, exitpriority=-1_000)
     return True

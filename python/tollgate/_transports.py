@@ -7,7 +7,7 @@ from datetime import timedelta
 from typing import Any
 
 from ._core import Estimate, Estimator, Hint, LimitReading, read_reply
-from ._errors import TimedOut
+from ._errors import InvalidValue, TimedOut
 from ._http import Call, MeteredReply, Metering, end_lease, end_lease_async, give_back, give_back_async, refused
 
 #: How long an account that is exhausted or advises long waits cools down at most, in seconds.
@@ -158,6 +158,16 @@ class MeteredSyncTransport(MeteredTransport):
             last = response
         return last
 
+    async def __aenter__(self) -> Any:
+        raise self._wrong_client()
+
+    async def handle_async_request(self, request: Any) -> Any:
+        """Refuse: an ``AsyncClient`` calls this."""
+        raise self._wrong_client()
+
+    def _wrong_client(self) -> InvalidValue:
+        return InvalidValue("Transport is for Client; give AsyncClient an AsyncTransport")
+
     def _send(self, request: Any, lease: Any, call: Call) -> Any:
         call.start()
         try:
@@ -220,6 +230,16 @@ class MeteredAsyncTransport(MeteredTransport):
                 return response
             last = response
         return last
+
+    def __enter__(self) -> Any:
+        raise self._wrong_client()
+
+    def handle_request(self, request: Any) -> Any:
+        """Refuse: a ``Client`` calls this."""
+        raise self._wrong_client()
+
+    def _wrong_client(self) -> InvalidValue:
+        return InvalidValue("AsyncTransport is for AsyncClient; give Client a Transport")
 
     async def _send(self, request: Any, lease: Any, call: Call) -> Any:
         call.start()

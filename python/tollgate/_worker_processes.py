@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import multiprocessing
+import os
 import pickle
 import signal
 import sys
@@ -26,6 +27,15 @@ _END_MAX = 10.0
 
 #: Starting a process polls all others, and the exit code of a process can be read once: one thread at a time does either.
 _lock = threading.Lock()
+
+
+def _forget_lock() -> None:
+    """Make a new lock in a forked child: a worker that is forked begins while it is held."""
+    global _lock
+    _lock = threading.Lock()
+
+
+os.register_at_fork(after_in_child=_forget_lock)
 
 
 def _end_of(process: Any) -> int | None:
@@ -59,6 +69,7 @@ class _InProcess:
         self._context, self._prepared, self._index = context, prepared, index
         self._process: Any = None
         self._jobs: Any = None
+        self._has_replied = False
 
     def do(self, item: Any) -> Any:
         job = bytes(ForkingPickler.dumps(item))
@@ -72,6 +83,7 @@ class _InProcess:
             reply = None
         if reply is None:
             raise self._died()
+        self._has_replied = True
         return _result_of(reply)
 
     def end(self, at_once: bool) -> None:
@@ -94,18 +106,30 @@ class _InProcess:
             if is_alive:
                 return self._jobs, self._process
             self._jobs.close()
-        self._jobs, other = self._context.Pipe()
+            self._process = None
+        jobs, other = self._context.Pipe()
         arguments = (other, self._prepared, self._index)
-        self._process = self._context.Process(target=serve, args=arguments, name=f"tollgate-worker-{self._index}", daemon=True)
-        with _lock:
-            self._process.start()
-        other.close()
-        return self._jobs, self._process
+        process = self._context.Process(target=serve, args=arguments, name=f"tollgate-worker-{self._index}", daemon=True)
+        try:
+            with _lock:
+                process.start()
+        except BaseException:
+            # Such as in a process of another pool, which may have no children.
+            jobs.close()
+            raise
+        finally:
+            other.close()
+        self._jobs, self._process, self._has_replied = jobs, process, False
+        return jobs, process
 
     def _died(self) -> WorkerDied:
         self._jobs.close()
         code, self._process = _end_of(self._process), None
         ended = f"was killed by signal {-code}" if code is not None and code < 0 else f"ended with exit code {code}"
+        if code == 1 and not self._has_replied:
+            # How an interpreter ends that fails while it imports the main module.
+            hint = 'its traceback is in the standard error; a script that makes a pool does so below if __name__ == "__main__":'
+            return WorkerDied(f"worker process {self._index} {ended} before it returned anything; {hint}")
         return WorkerDied(f"worker process {self._index} {ended} in the middle of a job")
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 import time
 from collections import deque
@@ -63,8 +64,12 @@ class Threads:
         self._threads: list[threading.Thread] = []
         self._is_closed = False
         self._ends_at_once = False
+        self._process = os.getpid()
 
     def submit(self, item: Any) -> Future[Any]:
+        if self._process != os.getpid():
+            # No thread of the pool is here, and one that is gone may hold its lock.
+            raise Error("the pool belongs to the process that made it; make one here")
         future: Future[Any] = Future()
         with self._changed:
             if self._is_closed:
@@ -125,6 +130,8 @@ class Threads:
         await asyncio.get_running_loop().run_in_executor(None, self.leave, error)
 
     def _close(self, cancel: bool, at_once: bool) -> None:
+        if self._process != os.getpid():
+            return
         with self._changed:
             self._is_closed = True
             self._ends_at_once |= at_once

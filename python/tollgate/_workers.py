@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Awaitable, Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
@@ -69,6 +68,9 @@ class Work:
             raise InvalidValue(f"work is {function!r}, but must be a function of an item, or of a worker and an item")
         self.function = function
         self.retries = retries
+        # Pools import what they need when they are made: not all programs have one.
+        import inspect
+
         self.is_async = inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(getattr(function, "__call__", None))
         self._takes_worker = _takes_worker(function)
 
@@ -86,13 +88,16 @@ class Work:
 
 
 def _takes_worker(function: Callable[..., Any]) -> bool:
+    import inspect
+
     try:
         parameters = inspect.signature(function).parameters.values()
     except (TypeError, ValueError):
         return False
     kinds = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
     needed = [one for one in parameters if one.kind in kinds and one.default is inspect.Parameter.empty]
-    if len(needed) > 2:
+    takes_any = any(one.kind in (*kinds, inspect.Parameter.VAR_POSITIONAL) for one in parameters)
+    if len(needed) > 2 or not takes_any:
         raise InvalidValue(f"work is {function!r}, but must be a function of an item, or of a worker and an item")
     return len(needed) == 2
 
@@ -223,6 +228,9 @@ class WorkerPool:
 
     async def __aexit__(self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None) -> None:
         await self._runner.leave_async(error)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        raise TypeError("a pool of workers belongs to the process that made it; pass its function and its limits, and make a pool there")
 
     def __repr__(self) -> str:
         return f"<WorkerPool {self._kind}={self._count}>"

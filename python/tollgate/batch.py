@@ -15,15 +15,15 @@ import asyncio
 import inspect
 import json
 from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable, Iterable
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from datetime import timedelta
 from os import PathLike, fspath
 from typing import Any
 
 from ._batch_replies import Done, Fatal, Invalid, Overloaded, Throttled, Transient, answer, headers_of
+from ._batch_threads import DaemonThreads
 from ._core import BatchCall, BatchRun
-from ._errors import InvalidValue
+from ._errors import InvalidValue, WouldBlockLoop
 
 __all__ = ["Call", "Done", "Fatal", "Invalid", "Outcome", "Overloaded", "Run", "Summary", "Throttled", "Transient", "run"]
 
@@ -159,6 +159,8 @@ def run(
     """
     if not callable(function):
         raise InvalidValue(f"function is {function!r}, but must be a function of a call")
+    if not hasattr(items, "__iter__") and not hasattr(items, "__aiter__"):
+        raise InvalidValue(f"items is {items!r}, but must be an iterable or an async iterable of payloads")
     for name, number in (("workers", workers), ("attempts", attempts), ("buffer", buffer)):
         if isinstance(number, bool) or not isinstance(number, int) or not 1 <= number <= 1_000_000:
             raise InvalidValue(f"{name} is {number!r}, but must be 1 to 1000000")
@@ -210,7 +212,7 @@ class Run:
         self._classify = classify
         self._core: BatchRun | None = None
         self._error: BaseException | None = None
-        self._threads: ThreadPoolExecutor | None = None
+        self._threads: DaemonThreads | None = None
         self._summary: Summary | None = None
         code = function if inspect.isroutine(function) else type(function).__call__
         self._is_async = inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(code)
@@ -233,6 +235,8 @@ class Run:
 
     def wait(self) -> list[Outcome]:
         """As ``collect``, in a thread without an event loop."""
+        if asyncio._get_running_loop() is not None:
+            raise WouldBlockLoop("this would stop the event loop that runs in this thread; await run.collect()")
         return asyncio.run(self.collect())
 
     async def __aiter__(self) -> AsyncIterator[Outcome]:
@@ -240,7 +244,7 @@ class Run:
             raise InvalidValue("a batch runs once; make another with batch.run")
         core = self._core = BatchRun(**self._settings)
         if not self._is_async:
-            self._threads = ThreadPoolExecutor(self._settings["workers"], "tollgate-batch")
+            self._threads = DaemonThreads(self._settings["workers"], "tollgate-batch")
         serving = [asyncio.create_task(self._feed(core)), asyncio.create_task(self._make_calls(core))]
         try:
             while (parts := await core.next_outcome()) is not None:
@@ -282,11 +286,18 @@ class Run:
 
     async def _make_calls(self, core: BatchRun) -> None:
         tasks: set[asyncio.Task[None]] = set()
+
+        def is_over(task: asyncio.Task[None]) -> None:
+            tasks.discard(task)
+            if not task.cancelled():
+                # An interrupt, which the loop has raised: that is enough.
+                task.exception()
+
         try:
             while (call := await core.next_call()) is not None:
                 task = asyncio.create_task(self._make(call))
                 tasks.add(task)
-                task.add_done_callback(tasks.discard)
+                task.add_done_callback(is_over)
         finally:
             for task in tasks:
                 task.cancel()

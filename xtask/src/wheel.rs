@@ -10,9 +10,12 @@ use crate::metadata;
 use crate::python::Python;
 
 /// What the tests of the package use beside it. None of it is a dependency of the package.
-const TEST_PACKAGES: [&str; 12] = [
+const TEST_PACKAGES: [&str; 16] = [
     "anthropic==2.*",
     "cloudpickle==3.*",
+    "eventlet",
+    "freezegun==1.*",
+    "gevent",
     "httpx==0.28.*",
     "hypothesis==6.*",
     "mypy==2.*",
@@ -21,6 +24,7 @@ const TEST_PACKAGES: [&str; 12] = [
     "pyright==1.*",
     "pytest-timeout==2.*",
     "pytest==8.*",
+    "time-machine",
     "trio",
     "uvloop",
 ];
