@@ -115,7 +115,3 @@ __all__ = [
     "process_stream",
 ]
 
-for _name in __all__:
-    globals()[_name].__module__ = __name__
-
-del _name

@@ -354,7 +354,7 @@ class Engine:
     def _ended(self, run: ItemRun, reason: str | None) -> WorkItemResult[Any, Any]:
         kind, category = _ENDINGS.get(self.termination.kind, _ENDINGS["fail_fast"])
         error = kind(self.termination.reason or reason or "The batch has ended", item_id=run.item.item_id)
-        run.failed(error, ErrorInfo(False, False, False, category.value))
+        run.aborted(error, ErrorInfo(False, False, False, category.value))
         return run.result()
 
     async def _published(self, result: WorkItemResult[Any, Any]) -> WorkItemResult[Any, Any]:

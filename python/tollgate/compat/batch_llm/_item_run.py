@@ -50,6 +50,16 @@ class ItemRun:
             sums[name] = sums.get(name, 0) + count
         self.usage = sums
 
+    def aborted(self, exception: Exception, info: ErrorInfo) -> None:
+        """Note why it ended early, and the call that ran then."""
+        self.failed(exception, info)
+        if self.begun is None:
+            self.timeout_category = None
+        if self.task is not None and not self.task.done():
+            number = len(self.attempts) + 1
+            facts = (type(exception).__name__, info.error_category, self.timeout_category)
+            self.attempts.append(AttemptTiming(number, number, error_type=facts[0], error_category=facts[1], timeout_category=facts[2]))
+
     def failed(self, exception: Exception, info: ErrorInfo) -> None:
         """Note why the last call failed."""
         self.exception, self.category = exception, info.error_category
@@ -78,15 +88,16 @@ class ItemRun:
         """Await a call for so many seconds, or to the deadline of the item."""
         begun = time.monotonic()
         left = None if deadline is None else deadline - begun
-        self.task = asyncio.ensure_future(call)
+        task = self.task = asyncio.ensure_future(call)
         try:
-            await asyncio.wait({self.task}, timeout=limit if left is None else max(0.0, min(limit, left)))
-            if self.task.done():
-                return self.task.result()
+            await asyncio.wait({task}, timeout=limit if left is None else max(0.0, min(limit, left)))
+            if task.done():
+                result: _T = task.result()
+                return result
         finally:
-            if not self.task.done():
-                self.task.cancel()
-                await asyncio.gather(self.task, return_exceptions=True)
+            if not task.done():
+                task.cancel()
+                await asyncio.gather(task, return_exceptions=True)
         if left is not None and left < limit:
             raise ItemDeadlineExceeded("End-to-end item deadline exceeded", item_id=self.item.item_id)
         elapsed = time.monotonic() - begun

@@ -13,7 +13,7 @@ from ._classify import ErrorClassifier
 from ._config import ProcessorConfig
 from ._engine import Engine
 from ._errors import BatchAdmissionClosedError, LLMCallError
-from ._results import BatchResult, BatchTermination, TOutput, WorkItemResult
+from ._results import BatchResult, BatchTermination, TOutput, WorkItemResult, no_usage
 from ._runs import ProgressCallback, make_engine, output_of, with_concurrency
 from ._strategies import LLMCallStrategy, LLMWorkItem, TInput, check_strategy
 
@@ -92,7 +92,7 @@ class LLMCallPool(Generic[TOutput]):
         try:
             return await asyncio.wait_for(self._submitted(prompt, index), timeout)
         except asyncio.TimeoutError:
-            return WorkItemResult(f"req-{index}", False, error="submit timed out", error_category="timeout")
+            return WorkItemResult(f"req-{index}", False, error="submit timed out", token_usage=no_usage())
 
     async def _submitted(self, prompt: str, index: int) -> WorkItemResult[TOutput, Any]:
         async with self._room:
@@ -104,7 +104,7 @@ class LLMCallPool(Generic[TOutput]):
             future = self._waiting[index] = asyncio.get_running_loop().create_future()
             await self._feed.put(LLMWorkItem(f"req-{index}", self._strategy, prompt, None, index))
             try:
-                result = await future
+                result: WorkItemResult[TOutput, Any] = await future
             except asyncio.CancelledError:
                 # The caller has gone: its call ends, and another takes the place.
                 if self._engine is not None:
@@ -181,7 +181,9 @@ class ParallelBatchProcessor(Generic[TInput, TOutput, TPoolContext]):
         elif timeout_per_item is not None:
             raise ValueError("Pass timeout_per_item in the config.")
         else:
-            config = with_concurrency(config, max_workers)
+            config = with_concurrency(config, None)
+            if max_workers is not None:
+                config = ProcessorConfig(**{**vars(config), "concurrency": max_workers})
         self.config = config
         self._feed: _Feed[LLMWorkItem[TInput, TOutput, TPoolContext]] = _Feed(config.max_queue_size)
         self._engine = make_engine(

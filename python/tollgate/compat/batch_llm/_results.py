@@ -188,7 +188,8 @@ def json_value(value: Any, encoder: Callable[[Any], Any] | None, path: str) -> A
 
 
 def _check_record(data: Any, kind: str) -> None:
-    if not isinstance(data, Mapping) or {**_SCHEMA, "record_type": kind}.items() - data.items():
+    expected = {**_SCHEMA, "record_type": kind}
+    if not isinstance(data, Mapping) or any(data.get(name) != value for name, value in expected.items()):
         raise ResultSerializationError(f"no {kind} of schema async-batch-llm-result, version 1")
 
 
@@ -257,7 +258,7 @@ class BatchResult(Generic[TOutput, TContext]):
         """Return the input tokens, with those from a cache at ``cached_token_rate`` of the price."""
         rate = 0.1 if cached_token_rate is None else cached_token_rate
         cached = self.total_cached_tokens
-        return self.total_input_tokens - cached + int(cached * rate)
+        return math.ceil(self.total_input_tokens - cached + cached * rate)
 
     def estimated_cost(self, input_per_mtok: float, output_per_mtok: float, cached_token_rate: float | None = None) -> float:
         """Return the cost at these prices for a million tokens."""
@@ -265,11 +266,8 @@ class BatchResult(Generic[TOutput, TContext]):
         return (inputs * input_per_mtok + self.total_output_tokens * output_per_mtok) / 1_000_000
 
     def by_id(self) -> dict[str, WorkItemResult[TOutput, TContext]]:
-        """Return the results by the ids of their items, which must be unique."""
-        found = {one.item_id: one for one in self.results}
-        if len(found) < len(self.results):
-            raise ValueError("Several results have the same item_id; use submission_index to tell them apart.")
-        return found
+        """Return the results by the ids of their items; of several with the same id, the last."""
+        return {one.item_id: one for one in self.results}
 
     def outputs(self, *, with_ids: bool = False) -> Iterator[Any]:
         """Return the outputs of the items that are done, or pairs of id and output."""
@@ -278,8 +276,9 @@ class BatchResult(Generic[TOutput, TContext]):
 
     def in_input_order(self) -> BatchResult[TOutput, TContext]:
         """Return the same in the order of the input."""
-        if any(one.submission_index is None for one in self.results):
-            raise ValueError("A result has no submission_index, so that the order of the input is not known.")
+        without = [one.item_id for one in self.results if one.submission_index is None]
+        if without:
+            raise ValueError(f"Cannot order results by input: {len(without)} result(s) lack submission_index ({without[0]!r}).")
         ordered = sorted(self.results, key=lambda one: one.submission_index or 0)
         return BatchResult(ordered, self.termination, self.wall_time_seconds)
 
@@ -295,8 +294,7 @@ class BatchResult(Generic[TOutput, TContext]):
             f"Retries:   {sum(extra)} extra attempt(s) across {len(extra)} item(s)",
             f"Tokens:    in {self.total_input_tokens} (cached {self.total_cached_tokens}) · out {self.total_output_tokens}",
         ]
-        if self.wall_time_seconds is not None:
-            lines.append(f"Wall time: {self.wall_time_seconds:.2f}s")
+        lines.append("Wall time: n/a" if self.wall_time_seconds is None else f"Wall time: {self.wall_time_seconds:.2f}s")
         if self.results:
             waits = [one.admission_wait_seconds for one in self.results]
             lines.append(f"  admission wait  {_percentiles(waits)}")

@@ -184,16 +184,14 @@ class _Source:
                 index += 1
 
     def _item(self, entry: Any, index: int) -> LLMWorkItem[Any, Any, Any]:
-        item_id, prompt, context = f"item_{index}", entry, None
+        item_id: Any = f"item_{index}"
+        prompt, context = entry, None
         if isinstance(entry, tuple):
             if not 2 <= len(entry) <= 3:
                 _refuse(f"prompt tuple must be (item_id, prompt) or (item_id, prompt, context); got a tuple of length {len(entry)}", index)
             item_id, prompt, *rest = entry
             context = rest[0] if rest else None
-        if isinstance(item_id, int) and not isinstance(item_id, bool):
-            item_id = str(item_id)
-        if isinstance(prompt, int) and not isinstance(prompt, bool):
-            prompt = str(prompt)
+        item_id, prompt = _text_of(item_id), _text_of(prompt)
         if not isinstance(prompt, str):
             _refuse(f"a prompt must be a string; got {type(prompt).__name__}", index)
         if item_id in self._ids:
@@ -202,6 +200,10 @@ class _Source:
         elif isinstance(entry, tuple):
             self._ids.add(item_id)
         return LLMWorkItem(item_id, self._strategy, prompt, context, index)
+
+
+def _text_of(value: Any) -> Any:
+    return str(value) if isinstance(value, int) and not isinstance(value, bool) else value
 
 
 def _refuse(text: str, index: int) -> NoReturn:

@@ -12,6 +12,8 @@ from typing import Any, Generic, TypeVar
 from ._classify import ErrorClassifier
 from ._results import TOutput
 
+_USAGE_KEYS = ("cached_input_tokens", "input_tokens", "output_tokens", "total_tokens")
+
 TInput = TypeVar("TInput")
 TItemOutput = TypeVar("TItemOutput")
 TItemContext = TypeVar("TItemContext")
@@ -243,7 +245,19 @@ def _is_partial(invoke: Any) -> bool:
 def _parts_of(outcome: Any) -> tuple[Any, dict[str, int], dict[str, Any] | None]:
     if not isinstance(outcome, CallOutcome):
         raise TypeError(f"CallableStrategy callbacks must resolve to CallOutcome (got {type(outcome).__name__})")
-    return outcome.output, dict(outcome.token_usage), None if outcome.metadata is None else dict(outcome.metadata)
+    usage, metadata = outcome.token_usage, outcome.metadata
+    if not isinstance(usage, Mapping):
+        raise TypeError("CallOutcome.token_usage must be a mapping")
+    if metadata is not None and not isinstance(metadata, Mapping):
+        raise TypeError("CallOutcome.metadata must be a mapping or None")
+    unknown = sorted(str(name) for name in usage if name not in _USAGE_KEYS)
+    if unknown:
+        text = f"Unknown CallOutcome.token_usage key(s): {', '.join(unknown)}. Supported keys: {', '.join(_USAGE_KEYS)}."
+        raise ValueError(text)
+    for name, count in usage.items():
+        if isinstance(count, bool) or not isinstance(count, int) or count < 0:
+            raise ValueError(f"CallOutcome.token_usage[{name!r}] must be a non-negative integer (got {count!r})")
+    return outcome.output, dict(usage), None if metadata is None else dict(metadata)
 
 
 @dataclass

@@ -1,0 +1,658 @@
+"""The names of async-batch-llm: what its users write, with the import changed.
+
+The facts of `test_results_are_those_of_async_batch_llm` were recorded from async-batch-llm 0.28.0. Where that is installed, it is tested beside ours.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import doctest
+import importlib
+import json
+import os
+import pickle
+import signal
+import subprocess
+import sys
+import textwrap
+import time
+import warnings
+
+import pytest
+from mock_provider import mock_provider
+
+from tollgate.compat import batch_llm as bl
+from tollgate.compat.batch_llm import testing
+
+OURS, THEIRS = "tollgate.compat.batch_llm", "async_batch_llm"
+NO_WAIT = {"initial_wait": 0.001, "max_wait": 0.002}
+
+
+class StatusError(Exception):
+    def __init__(self, status):
+        super().__init__(f"status {status}")
+        self.status_code = status
+
+
+def strategy_of(module, function, **options):
+    """A strategy from an asynchronous function of the prompt, the attempt and the state."""
+
+    async def invoke(prompt, *, attempt, timeout, state):
+        found = await function(prompt, attempt, state)
+        return found if isinstance(found, module.CallOutcome) else module.CallOutcome(found, token_usage={"input_tokens": 3, "output_tokens": 2, "total_tokens": 5})
+
+    return module.CallableStrategy(invoke, **options)
+
+
+def ours(function, prompts, config=None, **options):
+    return asyncio.run(bl.process_prompts(strategy_of(bl, function), prompts, config=config, **options))
+
+
+async def upper(prompt, attempt, state):
+    return prompt.upper()
+
+
+async def hang(prompt, attempt, state):
+    await asyncio.Event().wait()
+
+
+# Each scenario: a function, the settings, the prompts, and for each item (success, output, error, category, attempts, timeout category).
+
+
+async def bad(prompt, attempt, state):
+    raise ValueError(f"bad {prompt}")
+
+
+async def boom(prompt, attempt, state):
+    raise RuntimeError("boom")
+
+
+async def second(prompt, attempt, state):
+    seen = state.get("seen", 0)
+    state.set("seen", seen + 1)
+    if attempt == 1:
+        raise RuntimeError("first")
+    return f"{prompt}{attempt}{seen}"
+
+
+def throttled_once():
+    calls = []
+
+    async def call(prompt, attempt, state):
+        calls.append(attempt)
+        if len(calls) == 1:
+            raise StatusError(429)
+        return calls
+
+    return call
+
+
+async def broken(prompt, attempt, state):
+    raise ConnectionError("broken")
+
+
+async def empty(prompt, attempt, state):
+    raise TypeError("wrong")
+
+
+SCENARIOS = {
+    "done": (lambda: upper, {}, ["a"], [(True, "A", None, None, 1, None)]),
+    "ids": (lambda: upper, {}, [("x", "b"), ("y", "c", {"n": 1})], [(True, "B", None, None, 1, None), (True, "C", None, None, 1, None)]),
+    "program error": (lambda: bad, {}, ["a"], [(False, None, "ValueError: bad a", "logic_error", 1, None)]),
+    "type error": (lambda: empty, {}, ["a"], [(False, None, "TypeError: wrong", "logic_error", 1, None)]),
+    "unknown": (lambda: boom, {}, ["a"], [(False, None, "RuntimeError: boom", "unknown", 3, None)]),
+    "many unknown": (lambda: boom, {}, list("abcdefghij"), [(False, None, "RuntimeError: boom", "unknown", 3, None)] * 10),
+    "connection": (lambda: broken, {}, list("abcdefghij"), [(False, None, "ConnectionError: broken", "connection_error", 3, None)] * 10),
+    "second attempt": (lambda: second, {}, ["a"], [(True, "a21", None, None, 2, None)]),
+    "429 is no attempt": (throttled_once, {}, ["a"], [(True, [1, 1], None, None, 2, None)]),
+    "timeout": (
+        lambda: hang,
+        {"attempt_timeout": 0.1},
+        ["a"],
+        [(False, None, "FrameworkTimeoutError: Framework timeout after 0.1s (limit: 0.1s)", "framework_timeout", 3, "framework_execution_timeout")],
+    ),
+    "item deadline": (
+        lambda: hang,
+        {"guardrails": {"total_timeout_per_item": 0.1}},
+        ["a"],
+        [(False, None, "ItemDeadlineExceeded: End-to-end item deadline exceeded", "framework_total_item_timeout", 1, "framework_total_item_timeout")],
+    ),
+}
+
+
+@pytest.mark.parametrize("module_name", [OURS, THEIRS])
+@pytest.mark.parametrize("name", SCENARIOS)
+def test_results_are_those_of_async_batch_llm(name, module_name):
+    module = pytest.importorskip(module_name)
+    make, settings, prompts, expected = SCENARIOS[name]
+    settings = dict(settings)
+    if "guardrails" in settings:
+        settings["guardrails"] = module.GuardrailConfig(**settings["guardrails"])
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        rate_limit = module.RateLimitConfig(cooldown_seconds=0.01, slow_start_items=0)
+        config = module.ProcessorConfig(concurrency=2, retry=module.RetryConfig(**NO_WAIT), rate_limit=rate_limit, **settings)
+        running = module.process_prompts(strategy_of(module, make()), prompts, config=config, preserve_order=True)
+        batch = asyncio.run(asyncio.wait_for(running, 60))
+    found = [
+        (one.success, one.output, one.error, one.error_category, len(one.timing.attempts), one.timing.timeout_category) for one in batch.results
+    ]
+    assert found == expected
+    assert [one.submission_index for one in batch.results] == list(range(len(prompts)))
+    assert (batch.succeeded, batch.failed) == (sum(one[0] for one in expected), sum(not one[0] for one in expected))
+    assert batch.total_input_tokens == 3 * batch.succeeded and batch.termination.kind == "completed"
+    for prompt, one in zip(prompts, batch.results):
+        assert one.context == (prompt[2] if len(prompt) == 3 else None)
+        assert (one.exception is None) == one.success
+
+
+def test_the_quickstart_runs_with_the_import_changed():
+    from tollgate.compat.batch_llm import llm, process_prompts
+
+    async def main(url):
+        batch = await process_prompts(
+            llm("openai:gpt-4o-mini", base_url=f"{url}/v1", api_key="any"), ["Summarize A", "Summarize B"], concurrency=10, progress=True
+        )
+        chat = await process_prompts(llm("openai-compatible:m", base_url=f"{url}/v1", api_key="any"), ["Summarize C"])
+        return batch, chat
+
+    with mock_provider() as provider:
+        batch, chat = asyncio.run(main(provider.url))
+        stats = provider.stats()
+    lines = batch.summary().splitlines()
+    assert lines[2:5] == ["Items:     2 total — 2 succeeded, 0 failed", "Stopped:   completed", "Retries:   0 extra attempt(s) across 0 item(s)"]
+    assert all(isinstance(text, str) and text for text in [*batch.outputs(), *chat.outputs()])
+    used = sum(one.total_input_tokens + one.total_output_tokens for one in (batch, chat))
+    assert (stats["ok"], stats["tokens"]) == (3, used)
+
+
+def test_429s_of_a_provider_fail_no_item():
+    config = bl.ProcessorConfig(concurrency=20)
+    finished = []
+
+    async def main(url):
+        strategy = bl.llm("openai:m", base_url=f"{url}/v1", api_key="any")
+        prompts = [(f"id-{n}", f"question {n}", n) for n in range(60)]
+        return await bl.process_prompts(strategy, prompts, config=config, progress=lambda *facts: finished.append(facts))
+
+    with mock_provider("--rps", "40", "--burst", "4") as provider:
+        batch = asyncio.run(main(provider.url))
+        stats = provider.stats()
+    assert (batch.succeeded, batch.total_items, stats["ok"]) == (60, 60, 60)
+    assert sorted(one.context for one in batch.results) == list(range(60))
+    calls = [attempt for one in batch.results for attempt in one.timing.attempts]
+    throttled = [attempt for attempt in calls if attempt.error_category == "rate_limit"]
+    assert len(calls) == stats["calls"] and len(throttled) == stats["rejected"] > 0
+    assert {attempt.attempt for attempt in calls} == {1}, "a 429 is no attempt"
+    assert [done for done, _, _ in finished] == list(range(1, 61)) and {total for _, total, _ in finished} == {60}
+
+
+def test_an_item_that_is_throttled_too_often_fails():
+    async def throttled(prompt, attempt, state):
+        raise StatusError(429)
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        config = bl.ProcessorConfig(retry=bl.RetryConfig(max_rate_limit_retries=2), rate_limit=bl.RateLimitConfig(cooldown_seconds=0))
+    [result] = ours(throttled, ["a"], config).results
+    assert isinstance(result.exception, bl.RateLimitRetriesExceeded)
+    text = "RateLimitRetriesExceeded: Exceeded 2 rate-limit retries for item_0 (last error: StatusError: status 429)"
+    assert (result.error, result.error_category, len(result.timing.attempts)) == (text, "rate_limit_retries_exceeded", 3)
+
+
+def test_statuses_that_stay_are_not_tried_again():
+    async def refuse(prompt, attempt, state):
+        raise StatusError(int(prompt))
+
+    config = bl.ProcessorConfig(retry=bl.RetryConfig(max_attempts=2, **NO_WAIT))
+    batch = ours(refuse, ["400", "401", "403", "404", "500"], config, preserve_order=True)
+    assert [(one.error_category, len(one.timing.attempts)) for one in batch.results] == [
+        ("client_error", 1),
+        ("authentication", 1),
+        ("permission_denied", 1),
+        ("client_error", 1),
+        ("server_error", 2),
+    ]
+
+
+def test_an_outage_can_be_waited_for():
+    calls = []
+
+    async def down(prompt, attempt, state):
+        calls.append(prompt)
+        if len(calls) <= 12:
+            raise StatusError(503)
+        return prompt
+
+    batch = ours(down, list("abcdef"), bl.ProcessorConfig(wait_for_outages=True, retry=bl.RetryConfig(max_attempts=2, **NO_WAIT)))
+    assert batch.succeeded == 6 and len(calls) == 18
+
+
+def test_results_come_in_the_order_of_the_input_if_asked():
+    async def later(prompt, attempt, state):
+        gates[prompt].set()
+        if prompt == "0":
+            await gates["9"].wait()
+        return int(prompt)
+
+    gates = {str(number): asyncio.Event() for number in range(10)}
+    batch = ours(later, [str(number) for number in range(10)], concurrency=3, preserve_order=True)
+    assert list(batch.outputs()) == list(range(10))
+
+
+def test_a_stream_takes_prompts_as_there_is_room_and_can_be_left():
+    taken = []
+
+    async def source():
+        for number in range(100_000):
+            taken.append(number)
+            yield f"p{number}"
+
+    async def main():
+        config = bl.ProcessorConfig(concurrency=2, max_queue_size=4, max_result_queue_size=4)
+        stream = bl.process_stream(strategy_of(bl, upper), source(), config=config)
+        seen = []
+        async for result in stream:
+            seen.append(result.output)
+            if len(seen) == 5:
+                break
+        await stream.aclose()
+        return seen
+
+    assert len(asyncio.run(main())) == 5 and len(taken) < 1_000
+
+
+def test_lifecycle_and_usage_of_failed_attempts():
+    class Escalating(bl.LLMCallStrategy[str]):
+        def __init__(self):
+            self.log = []
+
+        async def prepare(self):
+            self.log.append("prepare")
+
+        async def cleanup(self):
+            self.log.append("cleanup")
+
+        async def on_error(self, exception, attempt, state=None):
+            self.log.append((str(exception), attempt))
+            state.set("model", "large")
+
+        async def execute(self, prompt, attempt, timeout, state=None):
+            if state.get("model", "small") == "small":
+                raise bl.TokenTrackingError("not JSON", token_usage={"input_tokens": 4, "total_tokens": 4})
+            return state.get("model"), {"input_tokens": 3, "output_tokens": 2, "total_tokens": 5}, {"attempt": attempt, "timeout": timeout}
+
+    strategy = Escalating()
+    config = bl.ProcessorConfig(attempt_timeout=30, retry=bl.RetryConfig(**NO_WAIT))
+    result = asyncio.run(bl.call_result(strategy, "a prompt", config=config))
+    assert strategy.log == ["prepare", ("not JSON", 1), "cleanup"]
+    assert (result.output, result.metadata) == ("large", {"attempt": 2, "timeout": 30})
+    assert result.token_usage == {"input_tokens": 7, "output_tokens": 2, "total_tokens": 9}
+
+
+def test_a_classifier_of_the_program_decides():
+    class Mine(bl.ErrorClassifier):
+        def classify(self, exception):
+            is_throttled = "slow down" in str(exception)
+            return bl.ErrorInfo(is_throttled, is_throttled, False, "mine", suggested_wait=0.001 if is_throttled else None)
+
+    calls = []
+
+    async def mixed(prompt, attempt, state):
+        calls.append(prompt)
+        if prompt == "fail" or calls.count(prompt) == 1:
+            raise RuntimeError("slow down" if prompt == "wait" else "no")
+        return prompt
+
+    batch = ours(mixed, ["wait", "fail"], error_classifier=Mine(), preserve_order=True)
+    assert [(one.success, one.error_category, len(one.timing.attempts)) for one in batch.results] == [(True, None, 2), (False, "mine", 1)]
+
+
+def test_guardrails_end_a_batch_with_a_result_for_each_item():
+    async def refuse_first(prompt, attempt, state):
+        if prompt == "bad":
+            raise StatusError(401)
+        return prompt
+
+    guards = bl.GuardrailConfig(abort_on_error_categories=frozenset({bl.ErrorCategory.AUTHENTICATION}))
+    prompts = ["bad", *(f"p{n}" for n in range(2_000))]
+    batch = ours(refuse_first, prompts, bl.ProcessorConfig(concurrency=1, guardrails=guards, max_queue_size=8))
+    assert (batch.termination.kind, batch.termination.triggering_item_id, batch.total_items) == ("fail_fast", "item_0", 2_001)
+    assert batch.in_input_order().results[0].error_category == "authentication"
+    assert {one.error_category for one in batch.failures} == {"authentication", "batch_aborted"} and batch.failed > 1_900
+
+    guards = bl.GuardrailConfig(max_total_tokens=8)
+    batch = ours(upper, list("abcdef"), bl.ProcessorConfig(concurrency=1, guardrails=guards))
+    assert (batch.termination.kind, batch.termination.reason) == ("budget_exceeded", "Token budget reached: 10 of 8 tokens used")
+    assert (batch.succeeded, {type(one.exception) for one in batch.failures}) == (2, {bl.BatchBudgetExceeded})
+
+    guards = bl.GuardrailConfig(max_total_cost=0.02, cost_function=lambda used: used.usage["total_tokens"] / 1_000)
+    assert ours(upper, list("abcdef"), bl.ProcessorConfig(concurrency=1, guardrails=guards)).succeeded == 4
+
+    guards = bl.GuardrailConfig(batch_timeout=0.1)
+    batch = ours(hang, list("abc"), bl.ProcessorConfig(concurrency=1, guardrails=guards))
+    assert (batch.termination.kind, batch.failed) == ("batch_timeout", 3)
+    assert all(isinstance(one.exception, bl.BatchDeadlineExceeded) for one in batch.results)
+
+
+def test_a_batch_that_is_cancelled_ends_its_calls():
+    begun, ended = [], []
+
+    async def track(prompt, attempt, state):
+        begun.append(prompt)
+        try:
+            await asyncio.Event().wait()
+        finally:
+            ended.append(prompt)
+
+    async def main():
+        task = asyncio.create_task(bl.process_prompts(strategy_of(bl, track), [str(n) for n in range(30)], concurrency=10))
+        while len(begun) < 10:
+            await asyncio.sleep(0.001)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        assert sorted(begun) == sorted(ended) and len(begun) == 10
+
+    asyncio.run(asyncio.wait_for(main(), 60))
+
+
+def test_a_pool_shares_one_pace_and_loses_no_call():
+    ended = []
+
+    async def ask(prompt, attempt, state):
+        if prompt == "hang":
+            try:
+                await asyncio.Event().wait()
+            finally:
+                ended.append(prompt)
+        if prompt == "bad":
+            raise ValueError("bad")
+        return prompt.upper()
+
+    async def main():
+        config = bl.ProcessorConfig(concurrency=1)
+        async with bl.LLMCallPool(strategy_of(bl, ask), config=config, max_pending=5) as pool:
+            assert await asyncio.gather(*(pool.submit(name) for name in "abcdefgh")) == list("ABCDEFGH")
+            with pytest.raises(ValueError, match="bad"):
+                await pool.submit("bad")
+            result = await pool.submit_result("x")
+            assert (result.item_id, result.output, result.submission_index) == ("req-10", "X", None)
+            with pytest.raises(bl.LLMCallError, match="submit timed out"):
+                await pool.submit("hang", timeout=0.1)
+            left = asyncio.create_task(pool.submit("hang"))
+            await asyncio.sleep(0.1)
+            left.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await left
+            assert await pool.submit("after") == "AFTER", "a caller that has gone holds no place"
+        assert ended == ["hang", "hang"]
+        with pytest.raises(RuntimeError, match="Shared call pool is closed"):
+            await pool.submit("a")
+
+    asyncio.run(asyncio.wait_for(main(), 60))
+
+
+def test_a_processor_takes_items_with_strategies_of_their_own():
+    async def lower(prompt, attempt, state):
+        return prompt.lower()
+
+    async def main():
+        seen = []
+        config = bl.ProcessorConfig(concurrency=2, max_queue_size=2)
+        first, second = strategy_of(bl, upper), strategy_of(bl, lower, max_concurrency=1)
+        async with bl.ParallelBatchProcessor(config=config, post_processor=lambda result: seen.append(result.item_id)) as processor:
+            for number in range(20):
+                await processor.add_work(bl.LLMWorkItem(f"id-{number}", first if number % 2 else second, f"Text {number}", context=number))
+            batch = await processor.process_all()
+            stats = await processor.get_stats()
+        with pytest.raises(bl.BatchAdmissionClosedError):
+            await processor.add_work(bl.LLMWorkItem("a", first, "b"))
+        return batch, stats, seen
+
+    batch, stats, seen = asyncio.run(asyncio.wait_for(main(), 60))
+    assert {one.item_id: one.output for one in batch.results} == {f"id-{n}": f"TEXT {n}" if n % 2 else f"text {n}" for n in range(20)}
+    assert sorted(seen) == sorted(one.item_id for one in batch.results)
+    assert (stats["total"], stats["succeeded"], stats["failed"], stats["total_tokens"]) == (20, 20, 0, 100)
+
+
+def test_quotas_of_the_settings_are_kept():
+    config = bl.ProcessorConfig(
+        concurrency=10, max_requests_per_minute=600, max_tokens_per_minute=60_000, quota_burst_seconds=0.2, token_estimator=bl.CharacterTokenEstimator(expected_output_tokens=100)
+    )
+    begun = time.monotonic()
+    batch = ours(upper, [str(n) for n in range(7)], config)
+    # A burst of 2 requests, and 10 a second for the other 5.
+    assert batch.succeeded == 7 and time.monotonic() - begun >= 0.45
+    assert all(one.timing.attempts[0].reserved_tokens == 101 for one in batch.results)
+    [result] = ours(upper, ["a"], bl.ProcessorConfig(max_tokens_per_minute=100)).results
+    assert result.error_category == "token_estimator_required"
+
+
+def test_settings_that_are_learned_are_ignored_with_one_warning():
+    from tollgate.compat.batch_llm import _config
+
+    _config._warned.clear()
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        for _ in range(3):
+            bl.RateLimitConfig(cooldown_seconds=1.0)
+        bl.ProcessorConfig()
+    assert [str(one.message).split(" is ignored")[0] for one in caught] == ["RateLimitConfig"]
+
+
+def test_a_store_replays_what_is_the_same(tmp_path):
+    calls = []
+
+    async def ask(prompt, attempt, state):
+        calls.append(prompt)
+        if prompt == "bad":
+            raise ValueError("bad")
+        return {"text": prompt}
+
+    def run(prompts, resume, model="m"):
+        calls.clear()
+        store = bl.JsonlArtifactStore(tmp_path / "a.jsonl", identity=bl.ArtifactIdentity(provider="p", model=model))
+        batch = ours(ask, prompts, artifact_store=store, resume=resume, preserve_order=True)
+        return [(one.success, one.output, one.error, one.context, one.replayed_from_artifact) for one in batch.results], sorted(calls)
+
+    prompts = [("a", "one"), ("b", "two", {"n": 1}), ("c", "bad")]
+    fresh = [(True, {"text": "one"}, None, None, False), (True, {"text": "two"}, None, {"n": 1}, False), (False, None, "ValueError: bad", None, False)]
+    replayed = [(*one[:4], True) for one in fresh]
+    policy = bl.ResumePolicy
+    assert run(prompts, policy.NONE) == (fresh, ["bad", "one", "two"])
+    assert run(prompts, policy.REUSE_SUCCESSES) == ([*replayed[:2], fresh[2]], ["bad"])
+    assert run(prompts, policy.REUSE_ALL) == (replayed, [])
+    assert run([("a", "other"), *prompts[1:2]], policy.REUSE_SUCCESSES)[1] == ["other"], "another prompt"
+    assert run([("b", "two", {"n": 2})], policy.REUSE_SUCCESSES)[1] == ["two"], "another context"
+    assert run(prompts[:1], policy.REUSE_SUCCESSES, model="n")[1] == ["one"], "another identity"
+    assert run(prompts[:1], policy.NONE)[1] == ["one"], "nothing is used again"
+    assert run(prompts[:1] * 2, policy.REUSE_SUCCESSES) == (replayed[:1] * 2, []), "both lines of the same item"
+    kept = bl.JsonlArtifactStore.read_results(tmp_path / "a.jsonl", successes_only=True)
+    assert sorted(one.item_id for one in kept.results) == ["a", "a", "a", "a", "b", "b"]
+
+
+def test_a_store_refuses_what_it_cannot_keep(tmp_path):
+    identity = bl.ArtifactIdentity(model="m")
+    notes = tmp_path / "notes.txt"
+    notes.write_text("my notes\n")
+    with pytest.raises(bl.ArtifactFormatError, match=r"notes\.txt"):
+        ours(upper, ["a"], artifact_store=bl.JsonlArtifactStore(notes, identity=identity))
+    assert notes.read_text() == "my notes\n"
+
+    async def odd(prompt, attempt, state):
+        return object()
+
+    [result] = ours(odd, ["a"], artifact_store=bl.JsonlArtifactStore(tmp_path / "b.jsonl", identity=identity)).results
+    assert result.error_category == "artifact_serialization_error" and "builtins.object at $.output" in result.error
+    [result] = ours(upper, ["a"], artifact_store=bl.JsonlArtifactStore(tmp_path / "c.jsonl")).results
+    assert isinstance(result.exception, bl.ArtifactIdentityError) and result.error_category == "artifact_preparation_error"
+
+
+PROGRAM = """
+import asyncio, sys
+from tollgate.compat.batch_llm import *
+
+async def invoke(prompt, *, attempt, timeout, state):
+    number = int(prompt)
+    if sys.argv[2] == "first" and number >= 40:
+        await asyncio.Event().wait()
+    print(number, flush=True)
+    return CallOutcome(number * 2)
+
+async def main():
+    store = JsonlArtifactStore(sys.argv[1], identity=ArtifactIdentity(model="m"), fsync=True)
+    prompts = [(f"id-{n}", str(n)) for n in range(60)]
+    batch = await process_prompts(
+        CallableStrategy(invoke), prompts, concurrency=8, artifact_store=store, resume=ResumePolicy.REUSE_SUCCESSES, preserve_order=True,
+        progress=lambda done, total, name: print("done", done, flush=True),
+    )
+    assert list(batch.outputs()) == [n * 2 for n in range(60)]
+    print("replayed", sum(result.replayed_from_artifact for result in batch.results))
+
+asyncio.run(main())
+"""
+
+
+def test_a_run_after_kill_9_calls_only_what_is_missing(tmp_path, run_python):
+    path = str(tmp_path / "a.jsonl")
+    command = [sys.executable, "-c", textwrap.dedent(PROGRAM), path, "first"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        for line in process.stdout:
+            if line == "done 40\n":
+                os.kill(process.pid, signal.SIGKILL)
+                break
+        assert process.wait(60) == -signal.SIGKILL
+    with open(path, "ab") as file:
+        file.write(b'{"id":"id-41#')  # torn, as by a crash of the host
+    lines = run_python(PROGRAM, path, "second").splitlines()
+    called = sorted(int(line) for line in lines if line.isdigit())
+    assert called == list(range(40, 60)) and lines[-1] == "replayed 40"
+
+
+def test_bad_input_is_refused():
+    async def function(prompt, *, attempt, timeout, state):
+        return bl.CallOutcome(prompt)
+
+    strategy = bl.CallableStrategy(function)
+    for prompts, error, text in [
+        ("abc", TypeError, "not a string, bytes, or mapping"),
+        ({"a": 1}, TypeError, "not a string, bytes, or mapping"),
+        (5, TypeError, "must be an iterable"),
+        ([("a", "b", "c", "d")], TypeError, "got a tuple of length 4 at index 0"),
+        ([None], TypeError, "must be a string; got NoneType at index 0"),
+        ([("", "b")], ValueError, "item_id must be a non-empty string"),
+    ]:
+        with pytest.raises(error, match=text):
+            asyncio.run(bl.process_prompts(strategy, prompts))
+    for options, error, text in [
+        ({"concurrency": 0}, ValueError, "concurrency must be >= 1"),
+        ({"config": bl.ProcessorConfig(concurrency=2), "concurrency": 5}, ValueError, "Conflicting concurrency"),
+        ({"bogus": 5}, TypeError, "Unexpected processor keyword 'bogus'"),
+        ({"observers": [object()]}, NotImplementedError, "no observers"),
+        ({"resume": "sometimes"}, ValueError, "sometimes"),
+    ]:
+        with pytest.raises(error, match=text):
+            asyncio.run(bl.process_prompts(strategy, ["a"], **options))
+    for make, error in [
+        (lambda: bl.CallableStrategy(None), TypeError),
+        (lambda: bl.CallableStrategy(lambda prompt: prompt), TypeError),
+        (lambda: bl.LLMWorkItem("a", None, "b"), TypeError),
+        (lambda: bl.RetryConfig(max_attempts=0), ValueError),
+        (lambda: bl.RetryConfig(max_wait=0.1), ValueError),
+        (lambda: bl.RateLimitConfig(backoff_multiplier=0.5), ValueError),
+        (lambda: bl.ProcessorConfig(attempt_timeout=0), ValueError),
+        (lambda: bl.ProcessorConfig(attempt_timeout=float("nan")), ValueError),
+        (lambda: bl.GuardrailConfig(max_total_cost=1.0), ValueError),
+        (lambda: bl.llm("gemini:m"), ValueError),
+        (lambda: bl.LLMCallPool(strategy, max_pending=0), ValueError),
+        (lambda: bl.BatchResult.from_json("[]"), bl.ResultSerializationError),
+    ]:
+        with pytest.raises(error):
+            make()
+    with pytest.raises(TypeError, match="must be an LLMCallStrategy"):
+        asyncio.run(bl.process_prompts("x", ["a"]))
+    with pytest.warns(UserWarning, match="Duplicate item ID 'a'"):
+        batch = asyncio.run(bl.process_prompts(strategy, [("a", "1"), ("a", "2")]))
+    assert sorted(batch.outputs()) == ["1", "2"]
+
+
+def test_an_error_of_the_input_comes_out():
+    def prompts():
+        yield "a"
+        raise LookupError("no more")
+
+    with pytest.raises(LookupError, match="no more"):
+        ours(upper, prompts())
+
+
+#: A line that async-batch-llm 0.28.0 wrote.
+THEIR_LINE = (
+    '{"admission_wait_seconds":1.2e-06,"batch_termination":{"error_category":null,"kind":"completed","reason":null,"triggering_item_id":null},'
+    '"batch_wall_time_seconds":0.5,"context":null,"context_included":true,"error":null,"error_category":null,"exception":null,"item_id":"item_0",'
+    '"metadata":{"a":1},"metadata_included":true,"output":"Q","output_included":true,"record_type":"work_item_result","replayed_from_artifact":false,'
+    '"schema":"async-batch-llm-result","schema_version":1,"submission_index":0,"success":true,"timing":{"attempts":[{"admission_wait_seconds":1.2e-06,'
+    '"attempt":1,"cooldown_wait_seconds":8.8e-05,"error_category":null,"error_type":null,"estimated_input_tokens":null,"estimated_output_tokens":null,'
+    '"execution_seconds":0.0001,"provider_seconds":9.1e-06,"quota_scope_id":null,"quota_wait_seconds":0.0,"reconciliation_delta_tokens":null,'
+    '"reported_tokens":null,"reserved_tokens":0,"retry_backoff_seconds":0.0,"startup_ramp_wait_seconds":0.0,"success":true,"timeout_category":null,'
+    '"total_seconds":0.0004,"try_number":1}],"timeout_category":null,"total_seconds":0.0011},'
+    '"token_usage":{"input_tokens":3,"output_tokens":2,"total_tokens":5}}'
+)
+
+
+def test_results_are_json_in_the_format_of_async_batch_llm(tmp_path):
+    path = tmp_path / "o.jsonl"
+    path.write_text(THEIR_LINE + "\n")
+    batch = bl.BatchResult.from_jsonl(path)
+    assert (batch.results[0].output, batch.total_input_tokens, batch.wall_time_seconds) == ("Q", 3, 0.5)
+    batch.to_jsonl(path)
+    assert json.loads(path.read_text()) == json.loads(THEIR_LINE)
+    batch = ours(upper, ["a", ("b", "c", {"n": [1, None]})])
+    assert bl.BatchResult.from_json(batch.to_json()) == batch
+    with pytest.raises(bl.ResultSerializationError, match=r"builtins\.object at \$\.output\[1\]"):
+        bl.BatchResult([bl.WorkItemResult("a", True, output=[1, object()])]).to_json()
+
+
+def test_costs_are_those_of_async_batch_llm():
+    batch = bl.BatchResult([bl.WorkItemResult("a", True, token_usage={"input_tokens": 10, "output_tokens": 4, "cached_input_tokens": 6})])
+    assert (batch.cache_hit_rate, batch.effective_input_tokens(), batch.effective_input_tokens(0.5)) == (60.0, 5, 7)
+    assert batch.estimated_cost(1, 2) == pytest.approx(1.3e-05) and batch.estimated_cost(1, 2, 0.5) == pytest.approx(1.5e-05)
+
+
+@pytest.mark.parametrize("name", [name for name in bl.__all__ if isinstance(getattr(bl, name), type) and issubclass(getattr(bl, name), Exception)])
+def test_exceptions_have_the_bases_of_async_batch_llm_and_pickle(name):
+    kind = getattr(bl, name)
+    error = kind("text")
+    copy = pickle.loads(pickle.dumps(error))
+    assert (type(copy), str(copy), vars(copy)) == (kind, "text", vars(error)) and isinstance(error, bl.AsyncBatchLLMError)
+    theirs = getattr(pytest.importorskip(THEIRS), name)
+    ignored = {"BatchAbortedError", "TokenEstimationError"}
+    builtin = {one for one in theirs.__mro__ if one.__module__ == "builtins"}
+    assert builtin <= set(kind.__mro__) and {one.__name__ for one in kind.__mro__} & ignored <= {one.__name__ for one in theirs.__mro__}
+
+
+def test_our_names_are_among_theirs():
+    theirs = pytest.importorskip(THEIRS)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        assert set(bl.__all__) <= set(theirs.__all__)
+    for kind in ("ErrorCategory", "TimeoutCategory", "ResumePolicy", "AbortMode"):
+        assert {one.name: one.value for one in getattr(bl, kind)} == {one.name: one.value for one in getattr(theirs, kind)}
+
+
+def test_the_examples_of_docstrings_are_right():
+    finder, runner = doctest.DocTestFinder(), doctest.DocTestRunner(optionflags=doctest.ELLIPSIS)
+    documented = {"__init__": bl, "FakeStrategy": testing.FakeStrategy, **{name: getattr(bl, name) for name in bl.__all__}}
+    for name, one in documented.items():
+        tests = [test for test in finder.find(one, name, module=False, globs={}) if test.examples]
+        assert tests, f"{name} has no example"
+        for test in tests:
+            runner.run(test)
+    assert runner.summarize().failed == 0
+
+
+def test_the_package_needs_no_other():
+    blocked = "import sys; sys.modules.update(dict.fromkeys(['openai', 'pydantic', 'async_batch_llm', 'tqdm']))"
+    subprocess.run([sys.executable, "-c", f"{blocked}; import {OURS}.testing"], check=True, timeout=60)
+    assert importlib.import_module(OURS) is bl
