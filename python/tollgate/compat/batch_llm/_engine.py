@@ -72,6 +72,8 @@ class Engine:
         self._quotas = Quotas(config)
         self._open: dict[str, ItemRun] = {}
         self._active: set[ItemRun] = set()
+        #: Items whose callers went before they were taken.
+        self._gone: set[int] = set()
         self._ready: list[WorkItemResult[Any, Any]] = []
         self._prepared: dict[LLMCallStrategy[Any], asyncio.Future[None]] = {}
         self._scopes: dict[int, tuple[str, object]] = {}
@@ -128,9 +130,11 @@ class Engine:
 
     def cancel(self, index: int) -> None:
         """End the item of a caller who has gone."""
+        self._gone.add(index)
         for run in self._open.values():
             if run.index == index:
                 run.is_cancelled = True
+                self._gone.discard(index)
                 if run.task is not None:
                     run.task.cancel()
 
@@ -160,6 +164,8 @@ class Engine:
                     replayed.submission_index = run.index
                     self._ready.append(replayed)
                     continue
+            run.is_cancelled = run.index in self._gone
+            self._gone.discard(run.index)
             self._open[key] = run
             yield key, run, {"scope": self._scope_of(work.strategy)[0]}
 

@@ -8,7 +8,7 @@ import logging
 import sys
 import time
 import warnings
-from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sized
+from collections.abc import AsyncIterable, AsyncIterator, Callable, Iterable, Mapping, Sized
 from typing import Any, NoReturn
 
 from ._artifacts import JsonlArtifactStore, ResumePolicy
@@ -279,22 +279,21 @@ class _Publisher:
     async def __call__(self, result: WorkItemResult[Any, Any]) -> None:
         self._done += 1
         if self._post is not None:
-            await _guarded(self._post(result), self._config.post_processor_timeout, "post_processor")
+            await _guarded(self._post, (result,), self._config.post_processor_timeout)
         if not self._progress:
             return
         total = self.engine.accepted if self._total is None else self._total
         if callable(self._progress):
-            returned = self._progress(self._done, total, result.item_id)
-            await _guarded(returned, self._config.progress_callback_timeout, "progress")
+            await _guarded(self._progress, (self._done, total, result.item_id), self._config.progress_callback_timeout)
         elif self._done % max(1, self._config.progress_interval) == 0 or self._done == total:
             print(f"{self._done}/{total} items", file=sys.stderr)
 
 
-async def _guarded(returned: Awaitable[Any] | Any, seconds: float | None, name: str) -> None:
-    """Await what a function of the program returned, if it is to be awaited. Its failure is logged, and fails no item."""
-    if not inspect.isawaitable(returned):
-        return
+async def _guarded(function: Callable[..., Any], arguments: tuple[Any, ...], seconds: float | None) -> None:
+    """Call a function of the program, and await what it returns if it is asynchronous. Its failure is logged, and fails no item."""
     try:
-        await asyncio.wait_for(returned, seconds)
+        returned = function(*arguments)
+        if inspect.isawaitable(returned):
+            await asyncio.wait_for(returned, seconds)
     except Exception:
-        log.warning("%s failed", name, exc_info=True)
+        log.warning("%r failed", function, exc_info=True)
