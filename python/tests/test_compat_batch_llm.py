@@ -22,6 +22,7 @@ import warnings
 import pytest
 from mock_provider import mock_provider
 
+import tollgate as tg
 from tollgate.compat import batch_llm as bl
 from tollgate.compat.batch_llm import testing
 
@@ -221,6 +222,17 @@ def test_statuses_that_stay_are_not_tried_again():
     ]
 
 
+def test_limits_of_tollgate_in_a_call_are_rate_limits():
+    limits = tg.LimitSet([tg.per_second("rpm", 20, burst=1)])
+
+    async def limited(prompt, attempt, state):
+        with limits.acquire({"rpm": 1}, timeout=0):
+            return prompt
+
+    batch = ours(limited, list("abcd"), bl.ProcessorConfig(concurrency=4, retry=bl.RetryConfig(max_attempts=1)))
+    assert batch.succeeded == 4 and any(len(one.timing.attempts) > 1 for one in batch.results)
+
+
 def test_an_outage_can_be_waited_for():
     calls = []
 
@@ -331,6 +343,28 @@ def test_guardrails_end_a_batch_with_a_result_for_each_item():
     batch = ours(upper, list("abcdef"), bl.ProcessorConfig(concurrency=1, guardrails=guards))
     assert (batch.termination.kind, batch.termination.reason) == ("budget_exceeded", "Token budget reached: 10 of 8 tokens used")
     assert (batch.succeeded, {type(one.exception) for one in batch.failures}) == (2, {bl.BatchBudgetExceeded})
+
+    # Items that wait, in a cooldown or for a quota, do not hold up the end.
+    async def throttle(prompt, attempt, state):
+        if prompt == "a":
+            await waits.wait()
+            return prompt
+        waits.set()
+        raise bl.ProviderResponseError("slow down", code=502)
+
+    class Slow(bl.ErrorClassifier):
+        def classify(self, exception):
+            return bl.ErrorInfo(True, True, False, "rate_limit", suggested_wait=3_600)
+
+    waits = asyncio.Event()
+    guards = bl.GuardrailConfig(max_total_tokens=5)
+    batch = ours(throttle, ["a", "b", "c"], bl.ProcessorConfig(concurrency=2, guardrails=guards), error_classifier=Slow())
+    assert (batch.succeeded, batch.termination.kind) == (1, "budget_exceeded")
+    batch = ours(upper, list("abc"), bl.ProcessorConfig(concurrency=3, max_requests_per_minute=1 / 60, guardrails=guards))
+    assert (batch.succeeded, batch.termination.kind) == (1, "budget_exceeded")
+    guards = bl.GuardrailConfig(total_timeout_per_item=0.2)
+    batch = ours(upper, list("abc"), bl.ProcessorConfig(concurrency=3, max_requests_per_minute=1 / 60, guardrails=guards))
+    assert batch.succeeded == 1 and {type(one.exception) for one in batch.failures} == {bl.ItemDeadlineExceeded}
 
     guards = bl.GuardrailConfig(max_total_cost=0.02, cost_function=lambda used: used.usage["total_tokens"] / 1_000)
     assert ours(upper, list("abcdef"), bl.ProcessorConfig(concurrency=1, guardrails=guards)).succeeded == 4

@@ -6,9 +6,12 @@ import enum
 import re
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from datetime import datetime, timezone
+from datetime import datetime, timedelta, timezone
 from email.utils import parsedate_to_datetime
 from typing import Any
+
+import tollgate as tg
+from tollgate import batch
 
 from ._errors import (
     BatchAbortedError,
@@ -139,6 +142,10 @@ class DefaultErrorClassifier(ErrorClassifier):
         for kinds, info in _BY_TYPE:
             if isinstance(exception, kinds):
                 return info
+        if isinstance(exception, (batch.Throttled, tg.RateLimited)):
+            wait = exception.retry_after
+            seconds = wait.total_seconds() if isinstance(wait, timedelta) else wait
+            return ErrorInfo(True, True, False, ErrorCategory.RATE_LIMIT.value, seconds)
         status, headers, text = status_of(exception), _headers_of(exception), str(exception).lower()
         if status is not None and not 200 <= status < 400:
             return _of_status(status, headers, f"{getattr(exception, 'code', '')} {text}")

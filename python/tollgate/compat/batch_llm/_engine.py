@@ -49,6 +49,10 @@ _OWN_ERRORS: dict[type[Exception], ErrorCategory] = {
 }
 
 
+class _TooLate(batch.Fatal):
+    """A call that is not made any more."""
+
+
 class Engine:
     """A batch that runs while ``results`` is read."""
 
@@ -178,8 +182,7 @@ class Engine:
         """Make a call of an item; what it raises says what the driver does next."""
         run: ItemRun = call.payload
         if self.termination.kind != "completed" or run.is_cancelled:
-            raise batch.Fatal(f"{ErrorCategory.BATCH_ABORTED.value}|the batch has ended")
-        self._active.add(run)
+            raise self._too_late()
         guards, strategy = self._config.guardrails, run.item.strategy
         run.begun = run.begun or time.monotonic()
         deadline = None if guards.total_timeout_per_item is None else run.begun + guards.total_timeout_per_item
@@ -193,6 +196,8 @@ class Engine:
         try:
             async with self._quotas.slot(strategy):
                 usage, output = await self._attempt(run, timing, deadline)
+        except _TooLate:
+            raise
         except Exception as error:
             timing.execution_seconds = timing.execution_seconds or time.monotonic() - begun
             raise await self._answer(run, timing, error, deadline) from None
@@ -214,10 +219,12 @@ class Engine:
 
     async def _attempt(self, run: ItemRun, timing: AttemptTiming, deadline: float | None) -> tuple[dict[str, int], Any]:
         strategy, limit = run.item.strategy, self._config.attempt_timeout or 120.0
-        left = None if deadline is None else max(0.0, deadline - time.monotonic())
-        if left == 0.0:
-            raise ItemDeadlineExceeded("End-to-end item deadline exceeded", item_id=run.item.item_id)
-        lease = await self._quotas.admit(run, timing, self._scope_of(strategy)[1])
+        lease = await self._quotas.admit(run, timing, self._scope_of(strategy)[1], deadline)
+        if self.termination.kind != "completed" or run.is_cancelled:
+            if lease is not None:
+                lease.cancel()
+            raise self._too_late()
+        self._active.add(run)
         begun = time.monotonic()
         try:
             if self._config.dry_run:
@@ -231,14 +238,15 @@ class Engine:
             raise BatchAbortedError("The caller has gone", item_id=run.item.item_id) from None
         finally:
             timing.execution_seconds = timing.provider_seconds = time.monotonic() - begun
-            if lease is not None and not timing.reserved_tokens:
+            if lease is not None and not run.is_answered:
+                # What the call has used is not known: what was reserved stays taken.
                 lease.commit()
         if not isinstance(found, tuple) or len(found) not in (2, 3):
             kind = type(found).__name__
             raise ValueError(f"Strategy.execute() must return a tuple of (output, tokens) or (output, tokens, metadata); got {kind}.")
         usage = checked_usage(found[1] or {})
-        if lease is not None and timing.reserved_tokens:
-            lease.settle({"tpm": total_of(usage)} if usage else {})
+        if lease is not None:
+            lease.settle({"tpm": total_of(usage)} if usage and timing.reserved_tokens else {})
         run.metadata = found[2] if len(found) == 3 else None
         return usage, found[0]
 
@@ -282,6 +290,9 @@ class Engine:
         self._rest(run)
         await asyncio.sleep(wait)
         return batch.Invalid(f"{info.error_category}|{error_text(error)}")
+
+    def _too_late(self) -> _TooLate:
+        return _TooLate(f"{ErrorCategory.BATCH_ABORTED.value}|the batch has ended")
 
     def _fatal(self, run: ItemRun) -> batch.Fatal:
         if run.category in self._config.guardrails.abort_on_error_categories:

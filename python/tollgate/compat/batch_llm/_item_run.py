@@ -43,6 +43,12 @@ class ItemRun:
     #: The call that runs.
     task: asyncio.Future[Any] | None = None
 
+    @property
+    def is_answered(self) -> bool:
+        """Whether its call has returned."""
+        task = self.task
+        return task is not None and task.done() and not task.cancelled() and task.exception() is None
+
     def add_usage(self, usage: Mapping[str, int]) -> None:
         """Count the tokens of a call."""
         sums = dict(self.usage or {})

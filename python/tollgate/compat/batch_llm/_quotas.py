@@ -12,7 +12,7 @@ from typing import Any
 import tollgate as tg
 
 from ._config import ProcessorConfig
-from ._errors import AsyncBatchLLMError
+from ._errors import AsyncBatchLLMError, ItemDeadlineExceeded
 from ._item_run import ItemRun
 from ._results import AttemptTiming
 from ._strategies import LLMCallStrategy
@@ -60,20 +60,27 @@ class Quotas:
                 await held.enter_async_context(self._all)
             yield
 
-    async def admit(self, run: ItemRun, timing: AttemptTiming, scope: object) -> tg.Lease | None:
-        """Wait for the limits of a minute; return what they have granted."""
+    async def admit(self, run: ItemRun, timing: AttemptTiming, scope: object, deadline: float | None) -> tg.Lease | None:
+        """Wait for the limits of a minute, to the deadline of the item; return what they have granted."""
         config = self._config
+        left = None if deadline is None else deadline - time.monotonic()
+        if left is not None and left <= 0:
+            raise ItemDeadlineExceeded("End-to-end item deadline exceeded", item_id=run.item.item_id)
         if config.max_requests_per_minute is None and config.max_tokens_per_minute is None:
             return None
         demand = {} if config.max_requests_per_minute is None else {"rpm": 1}
         if config.max_tokens_per_minute is not None:
             demand["tpm"] = await self._tokens_of(run, timing)
-        limits = self._sets.setdefault(id(scope), _limits_of(config)) if id(scope) not in self._sets else self._sets[id(scope)]
+        if id(scope) not in self._sets:
+            self._sets[id(scope)] = _limits_of(config)
+        limits = self._sets[id(scope)]
         begun = time.monotonic()
         try:
-            lease = await limits.acquire_async(demand)
+            lease = await limits.acquire_async(demand, timeout=left)
         except tg.Impossible as error:
             raise TokenEstimateExceedsLimit(str(error)) from error
+        except tg.TimedOut:
+            raise ItemDeadlineExceeded("End-to-end item deadline exceeded", item_id=run.item.item_id) from None
         timing.admission_wait_seconds = timing.quota_wait_seconds = time.monotonic() - begun
         timing.reserved_tokens = demand.get("tpm", 0)
         return lease
