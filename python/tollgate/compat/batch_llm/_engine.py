@@ -133,7 +133,7 @@ class Engine:
             await self._clean_up()
 
     def cancel(self, index: int) -> None:
-        """End the item of a caller who has gone."""
+        """End the item of a caller that has gone."""
         self._gone.add(index)
         for run in self._open.values():
             if run.index == index:
@@ -270,13 +270,13 @@ class Engine:
                 last = RateLimitRetriesExceeded(text, item_id=run.item.item_id, rate_limit_retries=retry.max_rate_limit_retries)
                 run.failed(last, self._default.classify(last))
                 return self._fatal(run)
-            self._rest(run)
+            self._active.discard(run)
             # The driver reads the reply itself, if there is one: its headers, and what the provider says of the quota.
             return error if status_of(error) in (429, 529) else batch.Throttled(error_text(error), retry_after=info.suggested_wait)
         if not info.is_retryable:
             return self._fatal(run)
         if self._config.wait_for_outages and info.error_category in _OUTAGES:
-            self._rest(run)
+            self._active.discard(run)
             return batch.Transient(f"{info.error_category}|{error_text(error)}")
         if timing.attempt >= retry.max_attempts:
             return self._fatal(run)
@@ -287,7 +287,7 @@ class Engine:
             run.failed(over, self._default.classify(over))
             return self._fatal(run)
         timing.retry_backoff_seconds = wait
-        self._rest(run)
+        self._active.discard(run)
         await asyncio.sleep(wait)
         return batch.Invalid(f"{info.error_category}|{error_text(error)}")
 
@@ -347,11 +347,6 @@ class Engine:
             self.stopped.set()
         if self._run is not None and (at_once or self._config.guardrails.abort_mode is AbortMode.CANCEL_ACTIVE):
             self._run.shut_down()
-
-    def _rest(self, run: ItemRun) -> None:
-        """The item waits for its next call."""
-        self._active.discard(run)
-        self._shut_down_if_idle()
 
     def _shut_down_if_idle(self) -> None:
         if self.termination.kind != "completed" and not self._active and self._run is not None:

@@ -295,7 +295,7 @@ class ParallelBatchProcessor(Generic[TInput, TOutput, TPoolContext]):
         self._feed.is_closed = True
         self._engine.shut_down()
         if self._task is not None:
-            # Results that are not read stand in nobody's way.
+            # Results that are not read must not keep the task waiting.
             self._out = asyncio.Queue()
             self._task.cancel()
             await asyncio.gather(self._task, return_exceptions=True)
