@@ -399,6 +399,34 @@ def test_a_pool_shares_one_pace_and_loses_no_call():
     asyncio.run(asyncio.wait_for(main(), 60))
 
 
+def test_a_quota_that_is_spent_ends_a_batch_and_not_a_pool():
+    class Response:
+        status_code, headers, content = 429, {}, b'{"error": {"code": "insufficient_quota", "message": "You exceeded your current quota"}}'
+
+    class QuotaError(Exception):
+        response = Response()
+
+    async def ask(prompt, attempt, state):
+        if prompt == "5":
+            raise QuotaError("no")
+        return prompt
+
+    batch = ours(ask, [str(number) for number in range(50)], bl.ProcessorConfig(concurrency=1))
+    assert (batch.termination.kind, batch.termination.error_category, batch.total_items) == ("fail_fast", "quota_exhausted", 50)
+    assert "You exceeded your current quota" in batch.termination.reason
+    result = batch.by_id()["item_5"]
+    assert isinstance(result.exception, QuotaError) and result.error_category == "quota_exhausted"
+    assert batch.succeeded == 5 and {one.error_category for one in batch.failures} == {"quota_exhausted", "batch_aborted"}
+
+    async def main():
+        async with bl.LLMCallPool(strategy_of(bl, ask)) as pool:
+            with pytest.raises(QuotaError):
+                await pool.submit("5")
+            return await pool.submit("6")
+
+    assert asyncio.run(asyncio.wait_for(main(), 60)) == "6"
+
+
 def test_a_processor_takes_items_with_strategies_of_their_own():
     async def lower(prompt, attempt, state):
         return prompt.lower()

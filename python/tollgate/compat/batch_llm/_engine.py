@@ -357,9 +357,12 @@ class Engine:
             return run.result()
         if outcome.kind == "unfinished" or run.exception is None:
             if outcome.kind == "unfinished" and self.termination.kind == "completed":
-                # The provider has closed the account: a spend cap, or a quota of a day.
-                self.termination = BatchTermination("fail_fast", outcome.error, run.category or ErrorCategory.BATCH_ABORTED.value, run.item.item_id)
+                # The provider refuses for good: a spend cap, or a quota of a day.
+                self.termination = BatchTermination("fail_fast", outcome.error, ErrorCategory.QUOTA_EXHAUSTED.value)
                 self.stopped.set()
+            if run.category == ErrorCategory.RATE_LIMIT and self.termination.error_category == ErrorCategory.QUOTA_EXHAUSTED:
+                run.category = ErrorCategory.QUOTA_EXHAUSTED.value
+                return run.result()
             return self._ended(run, outcome.error)
         return run.result()
 

@@ -96,6 +96,8 @@ class LLMCallPool(Generic[TOutput]):
 
     async def _submitted(self, prompt: str, index: int) -> WorkItemResult[TOutput, Any]:
         async with self._room:
+            while self._task is not None and self._engine is not None and self._engine.stopped.is_set():
+                await asyncio.wait({self._task})
             if self._is_closed:
                 raise RuntimeError("Shared call pool is closed")
             if self._task is None:
@@ -116,7 +118,7 @@ class LLMCallPool(Generic[TOutput]):
             return result
 
     async def _serve(self, engine: Engine) -> None:
-        error: BaseException = LLMCallError("the pool has ended")
+        error: BaseException = LLMCallError("The provider refuses for good")
         try:
             async for result in engine.results():
                 future = self._waiting.get(result.submission_index or 0)
@@ -126,7 +128,9 @@ class LLMCallPool(Generic[TOutput]):
             error = raised
             raise
         finally:
-            self._is_closed = True
+            # The provider may refuse for a day; the next call begins anew.
+            self._engine = self._task = None
+            self._feed = _Feed()
             for future in self._waiting.values():
                 if not future.done():
                     future.set_exception(error if isinstance(error, Exception) else LLMCallError(f"the pool has ended: {error!r}"))
