@@ -10,8 +10,9 @@ use crate::metadata;
 use crate::python::Python;
 
 /// What the tests of the package use beside it. None of it is a dependency of the package.
-const TEST_PACKAGES: [&str; 16] = [
+const TEST_PACKAGES: [&str; 17] = [
     "anthropic==2.*",
+    "async-batch-llm==0.28.0",
     "cloudpickle==3.*",
     "eventlet",
     "freezegun==1.*",
