@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import gzip
 import json
 import pickle
@@ -151,6 +152,29 @@ def test_the_store_of_a_lease_that_fails_does_not_cost_the_reply(modules, server
 
     assert client_of(modules, server, Failing()).post("/plain", json={"prompt": "x"}).content == USAGE
     assert [record.message for record in caplog.records if record.name == "tollgate"] == ["a lease could not be settled: the store did not answer"]
+
+
+@pytest.mark.parametrize("status", [-1, 70_000])
+def test_a_reply_that_cannot_be_read_leaves_nothing_held(modules, status):
+    client_module, transports = modules
+    limits = tg.LimitSet([tg.resource("slots", 1)])
+
+    def reply(request):
+        return client_module.Response(status, content=b"")
+
+    transport = transports.Transport(limits, transport=client_module.MockTransport(reply))
+    with pytest.raises(Exception), client_module.Client(transport=transport) as client:
+        client.post("http://provider.test/v1/chat/completions", json={"model": "m"})
+    assert limits.peek()["slots"].available == 1
+
+    async def main():
+        transport = transports.AsyncTransport(limits, transport=client_module.MockTransport(reply))
+        async with client_module.AsyncClient(transport=transport) as client:
+            await client.post("http://provider.test/v1/chat/completions", json={"model": "m"})
+
+    with pytest.raises(Exception):
+        asyncio.run(main())
+    assert limits.peek()["slots"].available == 1
 
 
 def test_a_pool_and_a_set_in_a_store_are_limits_too(modules, server, tmp_path):

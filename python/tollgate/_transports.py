@@ -172,6 +172,7 @@ class MeteredSyncTransport(MeteredTransport):
         call.start()
         try:
             response = self._inner.handle_request(request)
+            reply = MeteredReply(self._metering, lease, response, call) if response.status_code < 300 else None
         except BaseException as error:
             if self._is_unsent(error):
                 give_back(lease)
@@ -181,8 +182,7 @@ class MeteredSyncTransport(MeteredTransport):
         if 300 <= response.status_code < 400:
             # The call is made where it leads.
             give_back(lease)
-        elif response.status_code < 300:
-            reply = MeteredReply(self._metering, lease, response, call)
+        elif reply is not None:
             response.stream = self._stream(response.stream, self._metering.limits, reply)
         return response
 
@@ -190,12 +190,12 @@ class MeteredSyncTransport(MeteredTransport):
         try:
             body = b"".join(response.stream)
             response.stream.close()
+            response.stream = self._module.ByteStream(body)
+            hint = self._hint(response, body)
+            wait = self._metering.cooldown(hint, call.started)
         except BaseException:
             end_lease(self._metering.limits, lease, None, None)
             raise
-        response.stream = self._module.ByteStream(body)
-        hint = self._hint(response, body)
-        wait = self._metering.cooldown(hint, call.started)
         end_lease(self._metering.limits, lease, refused(self._metering, hint), wait)
         return hint
 
@@ -245,6 +245,7 @@ class MeteredAsyncTransport(MeteredTransport):
         call.start()
         try:
             response = await self._inner.handle_async_request(request)
+            reply = MeteredReply(self._metering, lease, response, call) if response.status_code < 300 else None
         except BaseException as error:
             if self._is_unsent(error):
                 await give_back_async(lease)
@@ -253,8 +254,7 @@ class MeteredAsyncTransport(MeteredTransport):
             raise
         if 300 <= response.status_code < 400:
             await give_back_async(lease)
-        elif response.status_code < 300:
-            reply = MeteredReply(self._metering, lease, response, call)
+        elif reply is not None:
             response.stream = self._stream(response.stream, self._metering.limits, reply)
         return response
 
@@ -262,12 +262,12 @@ class MeteredAsyncTransport(MeteredTransport):
         try:
             body = b"".join([piece async for piece in response.stream])
             await response.stream.aclose()
+            response.stream = self._module.ByteStream(body)
+            hint = self._hint(response, body)
+            wait = self._metering.cooldown(hint, call.started)
         except BaseException:
             await end_lease_async(self._metering.limits, lease, None, None)
             raise
-        response.stream = self._module.ByteStream(body)
-        hint = self._hint(response, body)
-        wait = self._metering.cooldown(hint, call.started)
         await end_lease_async(self._metering.limits, lease, refused(self._metering, hint), wait)
         return hint
 
